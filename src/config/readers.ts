@@ -1,0 +1,116 @@
+import ipaddr from 'ipaddr.js';
+
+/** Turns a setting's text into its value; throws an Error whose message says what was expected. */
+export type Reader<T> = (text: string) => T;
+
+/** n events per window; null turns the limit off. */
+export type Limit = { max: number; windowMs: number } | null;
+
+export type Cidr = [ipaddr.IPv4 | ipaddr.IPv6, number];
+
+function number(text: string, min: number, max: number): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value) || value < min || value > max) {
+    throw new Error(`a number from ${min} to ${max}`);
+  }
+  return value;
+}
+
+export const int =
+  (min: number, max: number): Reader<number> =>
+  (text) => {
+    const value = number(text, min, max);
+    if (!Number.isInteger(value)) throw new Error(`a whole number from ${min} to ${max}`);
+    return value;
+  };
+
+export const real =
+  (min: number, max: number): Reader<number> =>
+  (text) =>
+    number(text, min, max);
+
+export const reals =
+  (min: number, max: number): Reader<number[]> =>
+  (text) =>
+    text.split(',').map((part) => number(part, min, max));
+
+export const string: Reader<string> = (text) => text;
+
+export const optional =
+  <T>(read: Reader<T>): Reader<T | null> =>
+  (text) =>
+    text === '' ? null : read(text);
+
+export const oneOf =
+  <const T extends string>(...values: T[]): Reader<T> =>
+  (text) => {
+    if (!(values as string[]).includes(text)) throw new Error(`one of ${values.join(', ')}`);
+    return text as T;
+  };
+
+export const flag: Reader<boolean> = (text) => {
+  if (text !== '0' && text !== '1') throw new Error('0 or 1');
+  return text === '1';
+};
+
+export const list: Reader<string[]> = (text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+
+export const url =
+  (...protocols: string[]): Reader<string> =>
+  (text) => {
+    if (!URL.canParse(text) || !protocols.includes(new URL(text).protocol)) {
+      throw new Error(`a URL that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`);
+    }
+    return text;
+  };
+
+export const origins: Reader<string[]> = (text) =>
+  list(text).map((origin) => {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
+      throw new Error('origins such as https://app.example.com, without a path, comma-separated');
+    }
+    return origin;
+  });
+
+/** base64 of at least 32 bytes. */
+export const secret: Reader<Buffer> = (text) => {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.length < 32) throw new Error('at least 32 random bytes in base64, such as `openssl rand -base64 32` prints');
+  return bytes;
+};
+
+/** `n/seconds`, or `0` for no limit. */
+export const limit: Reader<Limit> = (text) => {
+  if (text === '0') return null;
+  const [, max, seconds] = /^(\d{1,6})\/(\d{1,6}(?:\.\d{1,3})?)$/.exec(text) ?? [];
+  if (max === undefined || seconds === undefined || Number(max) < 1 || Number(seconds) <= 0) {
+    throw new Error('n/seconds such as 3/300, or 0 for no limit');
+  }
+  return { max: Number(max), windowMs: Number(seconds) * 1000 };
+};
+
+export const cidrs: Reader<Cidr[]> = (text) =>
+  list(text).map((range) => {
+    try {
+      return range.includes('/') ? ipaddr.parseCIDR(range) : single(range);
+    } catch {
+      throw new Error('addresses or CIDR ranges, comma-separated');
+    }
+  });
+
+function single(address: string): Cidr {
+  const parsed = ipaddr.parse(address);
+  return [parsed, parsed.kind() === 'ipv4' ? 32 : 128];
+}
+
+/** `name:required` or `name:advisory`, comma-separated. */
+export const validators: Reader<{ source: string; required: boolean }[]> = (text) =>
+  list(text).map((part) => {
+    const [, source, kind] = /^([\w-]{1,64}):(required|advisory)$/.exec(part) ?? [];
+    if (source === undefined) throw new Error('name:required or name:advisory, comma-separated');
+    return { source, required: kind === 'required' };
+  });

@@ -1,0 +1,62 @@
+import ipaddr from 'ipaddr.js';
+import type { Cidr } from '../config/readers.js';
+import type { Headers } from './call.js';
+
+/** More hops than any real chain of proxies has. */
+const MOST_HOPS = 32;
+
+export interface ClientAddress {
+  ip: string;
+  /** What limits and familiarity count: the IPv4 address, or the /64 of an IPv6 address. */
+  network: string;
+}
+
+/**
+ * The client's address: the right-most hop of X-Forwarded-For or Forwarded (RFC 7239) that is not a trusted proxy.
+ * Headers of untrusted peers and headers with garbage in them are ignored.
+ */
+export function clientAddress(peer: string, headers: Headers, trusted: Cidr[]): ClientAddress {
+  const direct = parse(peer);
+  if (!direct) return { ip: '0.0.0.0', network: '0.0.0.0' };
+  let client = direct;
+  if (isTrusted(client, trusted)) {
+    for (const hop of hops(headers).slice(-MOST_HOPS).reverse()) {
+      const address = parse(hop);
+      if (!address) return described(direct);
+      client = address;
+      if (!isTrusted(client, trusted)) break;
+    }
+  }
+  return described(client);
+}
+
+function hops(headers: Headers): string[] {
+  const plain = headers.get('x-forwarded-for');
+  if (plain !== undefined) return plain.split(',').map((hop) => hop.trim());
+  const standard = headers.get('forwarded');
+  if (standard === undefined) return [];
+  return standard.split(',').map((element) => /(?:^|;)\s*for="?([^";,]*)"?/i.exec(element)?.[1] ?? '');
+}
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+function parse(text: string): Address | null {
+  // A port may follow: 192.0.2.1:80 or [2001:db8::1]:80.
+  const bare = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/.exec(text)?.[1] ?? text;
+  if (bare.includes('%')) return null;
+  if (ipaddr.IPv4.isValidFourPartDecimal(bare)) return ipaddr.IPv4.parse(bare);
+  if (!ipaddr.IPv6.isValid(bare)) return null;
+  const address = ipaddr.IPv6.parse(bare);
+  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
+}
+
+function isTrusted(address: Address, trusted: Cidr[]): boolean {
+  return trusted.some(([range, bits]) => range.kind() === address.kind() && address.match(range as never, bits));
+}
+
+function described(address: Address): ClientAddress {
+  const ip = address.toString();
+  if (address.kind() === 'ipv4') return { ip, network: ip };
+  const prefix = new ipaddr.IPv6([...(address as ipaddr.IPv6).parts.slice(0, 4), 0, 0, 0, 0]);
+  return { ip, network: `${prefix.toString()}/64` };
+}

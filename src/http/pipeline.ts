@@ -1,0 +1,197 @@
+import type { Config } from '../config/settings.js';
+import { ApiError, type ErrorCode } from '../errors.js';
+import type { Keyring } from '../keyring.js';
+import type { Log } from '../log.js';
+import { parseBody } from './body.js';
+import type { Call, Delivery, Principal, Reply } from './call.js';
+import { clientAddress } from './client.js';
+import { COOKIES, parseCookies } from './cookies.js';
+import { demandOwnSite, demandXsrf } from './csrf.js';
+import type { Row } from './endpoint.js';
+import { problem } from './problem.js';
+import type { Incoming, Refusal } from './server.js';
+import { validator } from './validate.js';
+
+/** What the pipeline asks of the features, since `http` knows none of them. */
+export interface Guards {
+  /** The holder of the call's access credential, or null. */
+  authenticate(call: Call): Promise<Principal | null>;
+  /** Counts the call against a limit; throws RATE_LIMITED. */
+  limit(name: string, call: Call): Promise<void>;
+  /** The session that a refresh cookie names, or null; nothing is looked up. */
+  refreshSession(call: Call): string | null;
+}
+
+export interface PipelineOptions {
+  config: Pick<Config, 'trustedProxies' | 'corsOrigins' | 'trustTlsProxy' | 'tlsCertFile' | 'cookieDomainXsrf'>;
+  keyring: Keyring;
+  log: Log;
+  guards: Guards;
+  /** Sees every reply; `path` is the row's, so that its cardinality is bounded. */
+  observe(method: string, path: string, status: number, seconds: number): void;
+}
+
+interface Bound<Needs> {
+  row: Row<Needs>;
+  checkBody: ((value: unknown) => void) | null;
+  checkQuery: ((value: unknown) => void) | null;
+}
+
+export interface Pipeline {
+  handle(incoming: Incoming): Promise<Reply>;
+  refuse(incoming: Incoming, why: Refusal): Reply;
+}
+
+/** The steps that every request takes, in this order: route → read → authenticate → csrf → limit → validate → handle. */
+export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options: PipelineOptions): Pipeline {
+  const { config, log, guards } = options;
+  const table = new Map<string, Map<string, Bound<Needs>>>();
+  for (const row of rows) {
+    const methods = table.get(row.path) ?? new Map<string, Bound<Needs>>();
+    methods.set(row.method.toUpperCase(), {
+      row,
+      checkBody: row.endpoint.body && validator(row.endpoint.body),
+      checkQuery: row.endpoint.query && validator(row.endpoint.query),
+    });
+    table.set(row.path, methods);
+  }
+  const secure = config.tlsCertFile !== null || config.trustTlsProxy;
+
+  async function run(incoming: Incoming, bound: Bound<Needs>): Promise<Reply> {
+    const { row } = bound;
+    const call = open(incoming, row);
+    if (row.who === 'user') {
+      call.principal = await guards.authenticate(call);
+      if (!call.principal) throw new ApiError('UNAUTHENTICATED');
+    }
+    checkCsrf(row, call);
+    if (row.limit !== null) await guards.limit(row.limit, call);
+    if (bound.checkQuery) bound.checkQuery(call.query);
+    if (bound.checkBody) {
+      call.body = parseBody(incoming.body, call.headers.get('content-type'));
+      bound.checkBody(call.body);
+    }
+    return row.endpoint.handle(needs, call as never);
+  }
+
+  function open(incoming: Incoming, row: Row<Needs>): Writable<Call> {
+    const { requestId, receivedAt, method, path, headers, gone } = incoming;
+    const { cookies, tossed } = parseCookies(headers.get('cookie'));
+    return {
+      ...{ requestId, receivedAt, method, path, headers, gone, cookies, tossed },
+      ...clientAddress(incoming.peer, headers, config.trustedProxies),
+      params: {},
+      query: readQuery(incoming.query),
+      userAgent: headers.get('user-agent') ?? '',
+      delivery: row.delivers ? readDelivery(incoming) : 'json',
+      body: undefined,
+      principal: null,
+    };
+  }
+
+  function checkCsrf(row: Row<Needs>, call: Call): void {
+    if (row.csrf === 'login' && call.delivery === 'cookie') demandOwnSite(call, config.corsOrigins, secure);
+    if (row.csrf !== 'cookie') return;
+    const byCookie = row.who === 'user' ? call.principal?.by === 'cookie' : call.delivery === 'cookie' && call.cookies.has(COOKIES.refresh.name);
+    if (!byCookie) return;
+    demandOwnSite(call, config.corsOrigins, secure);
+    demandXsrf(options.keyring, call, call.principal?.sessionId ?? guards.refreshSession(call));
+  }
+
+  /** The only place where an error becomes a reply. */
+  async function handle(incoming: Incoming): Promise<Reply> {
+    const methods = table.get(incoming.path);
+    const bound = methods?.get(incoming.method);
+    let reply: Reply;
+    try {
+      if (!methods) throw new ApiError('NOT_FOUND');
+      if (!bound) reply = incoming.method === 'OPTIONS' ? { status: 204, headers: { Allow: allow(methods) } } : problem(new ApiError('METHOD_NOT_ALLOWED'), incoming.requestId, { Allow: allow(methods) });
+      else reply = await run(incoming, bound);
+    } catch (error) {
+      reply = failed(incoming, bound?.row, error);
+    }
+    options.observe(incoming.method, methods ? incoming.path : 'unknown', reply.status, (performance.now() - incoming.receivedAt) / 1000);
+    return finish(incoming, reply, methods);
+  }
+
+  function failed(incoming: Incoming, row: Row<Needs> | undefined, error: unknown): Reply {
+    const known = error instanceof ApiError ? error : new ApiError('INTERNAL', {}, { cause: error });
+    if (known.code === 'INTERNAL') log.error({ requestId: incoming.requestId, method: incoming.method, path: row?.path, err: known.cause }, 'request failed');
+    else if (known.code === 'UNAVAILABLE') log.warn({ requestId: incoming.requestId, path: row?.path, reason: (known.cause as Error | undefined)?.message }, 'a store is unavailable');
+    if (row && !declares(row, known.code)) log.error({ path: row.path, outcome: known.code }, 'an endpoint answered with an error it does not declare');
+    return problem(known, incoming.requestId);
+  }
+
+  function finish(incoming: Incoming, reply: Reply, methods: Map<string, Bound<Needs>> | undefined): Reply {
+    const headers: Record<string, string> = {
+      'X-Request-Id': incoming.requestId,
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+      'Cross-Origin-Resource-Policy': 'same-site',
+    };
+    if (secure) headers['Strict-Transport-Security'] = 'max-age=31536000; includeSubDomains';
+    Object.assign(headers, reply.headers, cors(incoming, methods));
+    return { ...reply, headers };
+  }
+
+  function cors(incoming: Incoming, methods: Map<string, Bound<Needs>> | undefined): Record<string, string> {
+    if (config.corsOrigins.length === 0) return {};
+    const origin = incoming.headers.get('origin');
+    if (origin === undefined || !config.corsOrigins.includes(origin)) return { Vary: 'Origin' };
+    const granted = {
+      'Vary': 'Origin',
+      'Access-Control-Allow-Origin': origin,
+      'Access-Control-Allow-Credentials': 'true',
+      'Access-Control-Expose-Headers': 'X-XSRF-Token, X-Request-Id, Retry-After',
+    };
+    if (incoming.method !== 'OPTIONS' || !methods) return granted;
+    return {
+      ...granted,
+      'Access-Control-Allow-Methods': allow(methods),
+      'Access-Control-Allow-Headers': 'Content-Type, Authorization, X-XSRF-Token, X-Token-Delivery',
+      'Access-Control-Max-Age': '600',
+    };
+  }
+
+  return {
+    handle,
+    refuse(incoming, why) {
+      const error = why === 'too-large' ? new ApiError('PAYLOAD_TOO_LARGE') : why === 'timeout' ? new ApiError('UNAVAILABLE', { retryAfter: 1 }) : new ApiError('INVALID_REQUEST', { detail: 'the framing of the request is ambiguous' });
+      return finish(incoming, problem(error, incoming.requestId), undefined);
+    },
+  };
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+const allow = (methods: Map<string, unknown>): string => [...methods.keys(), 'OPTIONS'].join(', ');
+
+function readDelivery({ headers }: Incoming): Delivery {
+  const value = headers.get('x-token-delivery') ?? 'json';
+  if (value !== 'json' && value !== 'cookie') {
+    throw new ApiError('INVALID_REQUEST', { errors: [{ path: '/headers/x-token-delivery', message: 'must be json or cookie' }] });
+  }
+  return value;
+}
+
+function readQuery(query: string): Record<string, string> {
+  const read: Record<string, string> = {};
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (Object.hasOwn(read, name)) throw new ApiError('INVALID_REQUEST', { errors: [{ path: `/query/${name}`, message: 'must be given once' }] });
+    if (name !== '__proto__') read[name] = value;
+  }
+  return read;
+}
+
+/** Codes that a row's columns imply, beside those its endpoint declares. */
+export function impliedErrors(row: Row<never>): ErrorCode[] {
+  const implied: ErrorCode[] = ['INTERNAL', 'UNAVAILABLE', 'PAYLOAD_TOO_LARGE', 'INVALID_REQUEST'];
+  if (row.endpoint.body) implied.push('UNSUPPORTED_MEDIA_TYPE');
+  if (row.who === 'user') implied.push('UNAUTHENTICATED');
+  if (row.csrf !== 'safe') implied.push('CSRF_FAILED');
+  if (row.limit !== null) implied.push('RATE_LIMITED');
+  return implied;
+}
+
+const declares = (row: Row<never>, code: ErrorCode): boolean => impliedErrors(row).includes(code) || row.endpoint.errors.includes(code);

@@ -1,0 +1,69 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+const FAST = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+/** Everything that the service counts. Labels are words from closed lists, so that their number stays bounded. */
+export interface Metrics {
+  readonly registry: Registry;
+  readonly http: Histogram<'method' | 'path' | 'status'>;
+  readonly logins: Counter<'outcome'>;
+  readonly refreshes: Counter<'outcome'>;
+  readonly hashWait: Histogram;
+  readonly hashRun: Histogram;
+  readonly hashShed: Counter;
+  readonly lua: Histogram<'script'>;
+  readonly heldReplies: Gauge;
+  readonly events: Counter<'outcome'>;
+  readonly notifications: Counter<'channel' | 'outcome'>;
+  readonly purged: Counter;
+  close(): void;
+}
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry, prefix: 'idp_' });
+
+  const loop = monitorEventLoopDelay({ resolution: 10 });
+  loop.enable();
+  new Gauge({
+    name: 'idp_event_loop_delay_seconds',
+    help: 'Delay of the event loop since the last scrape, by quantile.',
+    labelNames: ['quantile'],
+    registers,
+    collect() {
+      for (const quantile of [50, 99, 100]) this.set({ quantile: String(quantile / 100) }, loop.percentile(quantile) / 1e9);
+      loop.reset();
+    },
+  });
+
+  return {
+    registry,
+    http: new Histogram({ name: 'idp_http_request_seconds', help: 'Time from the last header to the reply.', labelNames: ['method', 'path', 'status'], buckets: FAST, registers }),
+    logins: new Counter({ name: 'idp_logins_total', help: 'Logins and second-factor checks by outcome.', labelNames: ['outcome'], registers }),
+    refreshes: new Counter({ name: 'idp_refreshes_total', help: 'Refreshes by outcome.', labelNames: ['outcome'], registers }),
+    hashWait: new Histogram({ name: 'idp_hash_wait_seconds', help: 'Time a password waited for a hashing thread.', buckets: FAST, registers }),
+    hashRun: new Histogram({ name: 'idp_hash_run_seconds', help: 'Time a hashing thread took for a password.', buckets: FAST, registers }),
+    hashShed: new Counter({ name: 'idp_hash_shed_total', help: 'Passwords refused because the queue was full (OVERLOADED).', registers }),
+    lua: new Histogram({ name: 'idp_lua_seconds', help: 'Round trip of a Redis script.', labelNames: ['script'], buckets: FAST, registers }),
+    heldReplies: new Gauge({ name: 'idp_held_replies', help: 'Failed logins whose reply is being held.', registers }),
+    events: new Counter({ name: 'idp_events_total', help: 'Identity events by outcome: published, failed.', labelNames: ['outcome'], registers }),
+    notifications: new Counter({ name: 'idp_notifications_total', help: 'Messages by channel and outcome: sent, retried, failed.', labelNames: ['channel', 'outcome'], registers }),
+    purged: new Counter({ name: 'idp_accounts_purged_total', help: 'Accounts purged by the retention task.', registers }),
+    close: () => loop.disable(),
+  };
+}
+
+/** Shows the hashing pool's state at each scrape. */
+export function watchHashing(metrics: Metrics, state: () => { threads: number; alive: number; running: number; waiting: number }): void {
+  new Gauge({
+    name: 'idp_hash_pool',
+    help: 'The hashing pool now: threads set, threads alive, passwords running, passwords waiting.',
+    labelNames: ['what'],
+    registers: [metrics.registry],
+    collect() {
+      for (const [what, value] of Object.entries(state())) if (what !== 'meanRunMs') this.set({ what }, value);
+    },
+  });
+}

@@ -1,0 +1,137 @@
+import type { Config } from '../config/settings.js';
+import { ApiError, retrySeconds } from '../errors.js';
+import type { Log } from '../log.js';
+import type { HashingJob, HashingResult, HashingSetup } from '../../workers/protocol.js';
+import { FairQueue } from './fair-queue.js';
+import { startThreads } from './threads.js';
+
+/** Who asks: the source that shares the queue fairly with others, and whether its client is still there. */
+export interface Asker {
+  network: string;
+  gone?: AbortSignal;
+}
+
+export interface Hashing {
+  /**
+   * Whether the password has the hash; a null hash is never right and costs the same.
+   * `renewed` is a new hash when the stored one is cheaper than the setting.
+   * @throws ApiError OVERLOADED when it would wait too long, UNAVAILABLE when its thread died
+   */
+  verify(hash: string | null, plain: string, asker: Asker): Promise<{ ok: boolean; renewed: string | null }>;
+  /** A PHC string of argon2id at the cost set now. Fails like verify. */
+  hash(plain: string, asker: Asker): Promise<string>;
+  state(): { threads: number; alive: number; running: number; waiting: number; meanRunMs: number };
+  close(): Promise<void>;
+}
+
+/** What the pool tells its observer; seconds. */
+export interface HashingObserver {
+  waited(seconds: number): void;
+  ran(seconds: number): void;
+  shed(): void;
+}
+
+interface Waiting {
+  job: HashingJob;
+  asker: Asker;
+  since: number;
+  resolve: (result: HashingResult) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Weight of the newest run in the mean. */
+const NEWEST = 0.05;
+const SWEEP_MS = 25;
+const NICENESS = 10;
+
+/**
+ * The hashing threads behind admission control: a job waits only while it can be expected to start within
+ * HASH_QUEUE_MS, sources are served in turn, and when the queue is full the busiest source gives way.
+ */
+export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs' | 'argon2Engine' | 'argon2MemoryKib' | 'argon2Passes'>, log: Log, observe: HashingObserver): Hashing {
+  const { hashThreads: size, hashQueueMs: patience } = config;
+  const setup: HashingSetup = { engine: config.argon2Engine, cost: { memoryKib: config.argon2MemoryKib, passes: config.argon2Passes } };
+  const threads = startThreads({ worker: 'hashing', threads: size, concurrency: 1, nice: NICENESS, setup, log });
+  const queue = new FairQueue<Waiting>();
+  let running = 0;
+  // A first guess (19 MiB, 2 passes take about 10 ms); the first runs correct it.
+  let meanRunMs = Math.max(0.5, (config.argon2MemoryKib * config.argon2Passes) / 4000);
+
+  const waitMs = (ahead: number): number => (ahead * meanRunMs) / size;
+  const overloaded = (): ApiError => {
+    observe.shed();
+    return new ApiError('OVERLOADED', { retryAfter: retrySeconds(waitMs(queue.size)) });
+  };
+
+  function submit(job: HashingJob, asker: Asker): Promise<HashingResult> {
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = { job, asker, since: performance.now(), resolve, reject };
+      if (running < size && queue.size === 0) return start(waiting);
+      if (waitMs(queue.size + 1) > patience) {
+        const evicted = queue.evictHeaviest(queue.waitingOf(asker.network) + 1);
+        if (!evicted) return reject(overloaded());
+        evicted.reject(overloaded());
+      }
+      queue.push(asker.network, waiting);
+    });
+  }
+
+  function start(waiting: Waiting): void {
+    running += 1;
+    const started = performance.now();
+    observe.waited((started - waiting.since) / 1000);
+    threads
+      .run<HashingJob, HashingResult>(waiting.job)
+      .then(
+        (result) => {
+          const ranMs = performance.now() - started;
+          meanRunMs += (ranMs - meanRunMs) * NEWEST;
+          observe.ran(ranMs / 1000);
+          waiting.resolve(result);
+        },
+        (error: unknown) => {
+          log.error({ err: error }, 'a hashing thread died');
+          waiting.reject(new ApiError('UNAVAILABLE', { retryAfter: 1 }, { cause: error }));
+        },
+      )
+      .finally(() => {
+        running -= 1;
+        next();
+      });
+  }
+
+  function next(): void {
+    while (running < size) {
+      const waiting = queue.shift();
+      if (!waiting) return;
+      if (waiting.asker.gone?.aborted || performance.now() - waiting.since > patience) waiting.reject(overloaded());
+      else start(waiting);
+    }
+  }
+
+  // Fair turns can leave a busy source's jobs behind for longer than anyone was promised.
+  const sweep = setInterval(() => {
+    if (queue.size === 0) return;
+    const now = performance.now();
+    for (const late of queue.sweep((waiting) => now - waiting.since > patience)) late.reject(overloaded());
+  }, SWEEP_MS);
+  sweep.unref();
+
+  return {
+    async verify(hash, plain, asker) {
+      const result = await submit({ kind: 'verify', hash, plain }, asker);
+      return result.kind === 'verify' ? { ok: result.ok, renewed: result.renewed } : { ok: false, renewed: null };
+    },
+    async hash(plain, asker) {
+      const result = await submit({ kind: 'hash', plain }, asker);
+      if (result.kind !== 'hash') throw new Error('the hashing thread answered another question');
+      return result.hash;
+    },
+    state: () => ({ threads: size, alive: threads.alive(), running, waiting: queue.size, meanRunMs }),
+    async close() {
+      clearInterval(sweep);
+      for (const waiting of queue.sweep(() => true)) waiting.reject(new ApiError('UNAVAILABLE', { retryAfter: 1 }));
+      await threads.close();
+    },
+  };
+}

@@ -1,0 +1,29 @@
+import { ApiError } from '../errors.js';
+import type { Log } from '../log.js';
+import type { SigningJob } from '../../workers/protocol.js';
+import { startThreads } from './threads.js';
+
+export interface Signing {
+  /**
+   * The compact form of a signed token.
+   * @throws ApiError UNAVAILABLE when its thread died
+   */
+  sign(job: SigningJob): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** One thread of its own, at normal priority: signing never waits for a hash. */
+export function createSigning(log: Log): Signing {
+  const threads = startThreads({ worker: 'signing', threads: 1, concurrency: 32, nice: 0, setup: null, log });
+  return {
+    async sign(job) {
+      try {
+        return await threads.run<SigningJob, string>(job);
+      } catch (error) {
+        log.error({ err: error }, 'a signing thread failed');
+        throw new ApiError('UNAVAILABLE', { retryAfter: 1 }, { cause: error });
+      }
+    },
+    close: () => threads.close(),
+  };
+}

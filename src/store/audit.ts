@@ -1,0 +1,24 @@
+import type { Queryable } from './mysql.js';
+
+export interface AuditEntry {
+  /** null while no account is known. */
+  userId: string | null;
+  /** Keyed hash of the user id, or of the address while no account is known. */
+  subject: string;
+  action: 'login' | 'mfa' | 'logout' | 'refresh.reuse' | 'lockout' | 'account.deletion_requested' | 'account.deleted' | 'account.restored' | 'account.purged' | 'account.exported' | 'account.disabled' | 'account.enabled' | 'account.unlocked' | 'account.created';
+  status: 'success' | 'failure';
+  ip: string | null;
+  /** Small facts for operators; never an address or a secret. */
+  detail?: Record<string, unknown>;
+}
+
+export async function record(on: Queryable, entry: AuditEntry): Promise<void> {
+  await on.run('INSERT INTO audit_log (user_id, subject, action, status, ip_address, detail) VALUES (?, ?, ?, ?, ?, ?)', [
+    entry.userId,
+    entry.subject,
+    entry.action,
+    entry.status,
+    entry.ip,
+    entry.detail === undefined ? null : JSON.stringify(entry.detail).slice(0, 1024),
+  ]);
+}

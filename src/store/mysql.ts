@@ -1,0 +1,177 @@
+import { createPool, type PoolConnection, type ResultSetHeader } from 'mysql2/promise';
+import { ApiError } from '../errors.js';
+import type { Log } from '../log.js';
+
+export type Value = string | number | bigint | boolean | Date | Buffer | null;
+
+/** What a statement may be run on: the pool, or one transaction. */
+export interface Queryable {
+  /** Runs a prepared statement that gives rows. DATETIME columns come as Date, in UTC. */
+  rows<T>(sql: string, values?: Value[]): Promise<T[]>;
+  /** Runs a prepared statement that changes rows and gives how many it matched. */
+  run(sql: string, values?: Value[]): Promise<{ affected: number; insertId: number }>;
+}
+
+export interface Tx extends Queryable {
+  readonly inTransaction: true;
+}
+
+export interface Mysql extends Queryable {
+  /**
+   * Runs `work` in one transaction (READ COMMITTED) and commits what it returns; a throw rolls back.
+   * A deadlock or lock timeout runs it again, at most 3 times, so it must touch nothing but `tx`.
+   */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** How long one statement may take before its connection is given up, in ms. */
+const STATEMENT_MS = 900;
+const CONNECT_MS = 900;
+const RETRIES = 3;
+
+/** Server error numbers that mean "try again": deadlock, lock wait timeout. */
+const RETRYABLE = new Set([1205, 1213]);
+/** Server error numbers that mean "down for now": shutdown, too many connections, read-only. */
+const DOWN = new Set([1040, 1053, 1203, 1290, 1836, 1927, 3024, 1969]);
+
+export function createMysql(options: { url: string; connections: number; log: Log; statementMs?: number }): Mysql {
+  const statementMs = options.statementMs ?? STATEMENT_MS;
+  const pool = createPool({
+    uri: options.url,
+    timezone: 'Z',
+    charset: 'utf8mb4',
+    supportBigNumbers: true,
+    connectionLimit: options.connections,
+    maxIdle: options.connections,
+    idleTimeout: 60_000,
+    queueLimit: 20_000,
+    connectTimeout: CONNECT_MS,
+    enableKeepAlive: true,
+    maxPreparedStatements: 256,
+  });
+  // One round trip that settles what differs between servers and their configuration.
+  pool.pool.on('connection', (connection) => {
+    connection.on('error', (error: Error) => options.log.debug({ reason: error.message }, 'mysql connection lost'));
+    connection.query(
+      "SET time_zone = '+00:00', transaction_isolation = 'READ-COMMITTED', group_concat_max_len = 1048576, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'",
+      (error: Error | null) => {
+        if (error) connection.destroy();
+      },
+    );
+  });
+
+  const acquire = (): Promise<PoolConnection> => within(statementMs, pool.getConnection(), (late) => late.release());
+
+  const on = (connection: PoolConnection): Queryable => ({
+    async rows<T>(sql: string, values: Value[] = []) {
+      const [rows] = await within(statementMs, connection.execute(sql, values));
+      return rows as T[];
+    },
+    async run(sql, values = []) {
+      const [result] = await within(statementMs, connection.execute<ResultSetHeader>(sql, values));
+      return { affected: result.affectedRows, insertId: result.insertId };
+    },
+  });
+
+  async function single<T>(work: (on: Queryable) => Promise<T>): Promise<T> {
+    const connection = await acquire().catch(rethrow);
+    try {
+      const value = await work(on(connection));
+      connection.release();
+      return value;
+    } catch (error) {
+      if (isDown(error)) connection.destroy();
+      else connection.release();
+      return rethrow(error);
+    }
+  }
+
+  async function attempt<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const connection = await acquire().catch(rethrow);
+    try {
+      await within(statementMs, connection.query('START TRANSACTION'));
+      const value = await work({ ...on(connection), inTransaction: true });
+      await within(statementMs, connection.query('COMMIT'));
+      connection.release();
+      return value;
+    } catch (error) {
+      await rollBack(connection, error);
+      throw error;
+    }
+  }
+
+  async function rollBack(connection: PoolConnection, cause: unknown): Promise<void> {
+    try {
+      // Nobody knows what a connection answers next after a timeout; the server rolls back when it goes.
+      if (isDown(cause)) throw cause;
+      await within(statementMs, connection.query('ROLLBACK'));
+      connection.release();
+    } catch {
+      connection.destroy();
+    }
+  }
+
+  return {
+    rows: (sql, values) => single((on) => on.rows(sql, values)),
+    run: (sql, values) => single((on) => on.run(sql, values)),
+    async transaction(work) {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await attempt(work);
+        } catch (error) {
+          if (!isServerError(error) || !RETRYABLE.has(error.errno) || tries > RETRIES) return rethrow(error);
+          await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20 * tries));
+        }
+      }
+    },
+    close: () => pool.end(),
+  };
+}
+
+class TimedOut extends Error {}
+
+/** Settles like `work`, or fails after `ms`; what arrives too late is handed to `late`. */
+async function within<T>(ms: number, work: Promise<T>, late?: (value: T) => void): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  let expired = false;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      expired = true;
+      reject(new TimedOut(`no answer within ${ms} ms`));
+    }, ms);
+  });
+  work.then((value) => expired && late?.(value), () => undefined);
+  try {
+    return await Promise.race([work, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+interface ServerError extends Error {
+  errno: number;
+  sqlState: string;
+}
+
+const isServerError = (error: unknown): error is ServerError =>
+  error instanceof Error && typeof (error as Partial<ServerError>).sqlState === 'string' && (error as ServerError).errno > 0;
+
+/** A timeout, a lost connection, or a server that says it cannot serve now. */
+function isDown(error: unknown): boolean {
+  if (error instanceof TimedOut) return true;
+  if (isServerError(error)) return DOWN.has(error.errno);
+  return error instanceof Error && 'code' in error && !(error instanceof ApiError);
+}
+
+// Declared as a promise so that it can stand in `catch` of any promise.
+function rethrow(error: unknown): Promise<never> {
+  const down = isDown(error) || (isServerError(error) && RETRYABLE.has(error.errno));
+  return Promise.reject(down ? new ApiError('UNAVAILABLE', { retryAfter: 1 }, { cause: error }) : (error as Error));
+}
+
+/** Whether a statement failed because the row exists already. */
+export const isDuplicate = (error: unknown): boolean => isServerError(error) && error.errno === 1062;
+
+/** `?, ?, ?` for a list of n values. */
+export const marks = (n: number): string => Array.from({ length: n }, () => '?').join(', ');

@@ -1,0 +1,47 @@
+import { Redis, ReplyError } from 'ioredis';
+import { ApiError } from '../errors.js';
+import type { Log } from '../log.js';
+
+export type { Redis } from 'ioredis';
+
+/** How long one command may take before it counts as failed, in ms. */
+const COMMAND_MS = 800;
+
+/** A client that fails at once while Redis is away, and comes back by itself. */
+export function createRedis(url: string, log: Log): Redis {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    connectTimeout: COMMAND_MS,
+    commandTimeout: COMMAND_MS,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (times) => Math.min(50 * 2 ** Math.min(times, 5), 1000),
+    // After a failover the old primary answers READONLY: connect anew to find the new one.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  });
+  redis.on('error', (error: Error) => log.debug({ reason: error.message }, 'redis connection lost'));
+  return redis;
+}
+
+/** Errors that mean "down for now" although Redis answered. OOM is down, never "allowed". */
+const DOWN = /^(READONLY|LOADING|CLUSTERDOWN|TRYAGAIN|MASTERDOWN|MISCONF|OOM|NOREPLICAS|BUSY|UNKILLABLE)/;
+
+/** Waits for a reply; whatever says that Redis is away becomes UNAVAILABLE. */
+export async function reply<T>(command: Promise<T>): Promise<T> {
+  try {
+    return await command;
+  } catch (error) {
+    if (error instanceof (ReplyError as unknown as new () => Error) && !DOWN.test(error.message)) throw error;
+    throw new ApiError('UNAVAILABLE', { retryAfter: 1 }, { cause: error });
+  }
+}
+
+/** Every Redis key of the service. What stands in braces is the hash tag: the keys of one script share it. */
+export const KEYS = {
+  /** Failures, delay and lock of one account identity, or of one familiar source of it. */
+  gate: (identity: string, source: string | null): string => `idp:{${identity}}:gate:${source ?? 'all'}`,
+  /** Attempts of that bucket that are being verified now. */
+  gateHeld: (identity: string, source: string | null): string => `idp:{${identity}}:held:${source ?? 'all'}`,
+  /** One sliding window. */
+  limit: (name: string, counted: string): string => `idp:{${counted}}:limit:${name}`,
+};

@@ -1,0 +1,151 @@
+import { coalesce } from './coalesce.js';
+import { marks, type Mysql, type Queryable } from './mysql.js';
+
+export type Status = 'active' | 'disabled';
+
+/** What the login gate and the password check need to know of an account. */
+export interface LoginAccount {
+  id: string;
+  email: string;
+  status: Status;
+  passwordHash: string | null;
+  deletedAt: Date | null;
+  roles: string[];
+  /** Second factors that are set up and verified. */
+  factors: ('totp' | 'recovery_code')[];
+  /** What is left of users.locked_until, in ms; 0 when it is past or unset. */
+  lockMs: number;
+  /** Whether that lock was set by the gate rather than by an operator. */
+  lockedByGate: boolean;
+  /** Whether the account has logged in from this network and device before. */
+  familiar: boolean;
+  /** What is left of the lock of that familiar source, in ms. */
+  sourceLockMs: number;
+  knownNetwork: boolean;
+  knownDevice: boolean;
+  /** Whether the account has logged in before at all. */
+  seenBefore: boolean;
+}
+
+export interface Source {
+  network: Buffer;
+  device: Buffer;
+}
+
+/** Days after which a source that was not used is no longer familiar. */
+export const FAMILIAR_DAYS = 180;
+
+const msUntil = (column: string): string => `GREATEST(0, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), COALESCE(${column}, UTC_TIMESTAMP(3))) DIV 1000)`;
+const rolesOf = (user: string): string => `(SELECT JSON_ARRAYAGG(r.name) FROM user_roles ur JOIN roles r ON r.id = ur.role_id WHERE ur.user_id = ${user})`;
+
+const LOGIN = `
+  SELECT u.id, u.email, u.status, u.password_hash AS passwordHash, u.deleted_at AS deletedAt,
+    ${rolesOf('u.id')} AS roles,
+    (SELECT JSON_ARRAYAGG(f.method) FROM mfa_factors f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS factors,
+    ${msUntil('u.locked_until')} AS lockMs,
+    u.locked_until <=> u.gate_locked_until AS lockedByGate,
+    s.user_id IS NOT NULL AS familiar,
+    IF(u.locked_until IS NULL, 0, ${msUntil('s.locked_until')}) AS sourceLockMs,
+    EXISTS (SELECT 1 FROM login_sources k WHERE k.user_id = u.id AND k.network = ?) AS knownNetwork,
+    EXISTS (SELECT 1 FROM login_sources k WHERE k.user_id = u.id AND k.device = ?) AS knownDevice,
+    EXISTS (SELECT 1 FROM login_sources k WHERE k.user_id = u.id) AS seenBefore
+  FROM users u
+  LEFT JOIN login_sources s ON s.user_id = u.id AND s.network = ? AND s.device = ? AND s.last_seen_at > UTC_TIMESTAMP(3) - INTERVAL ${FAMILIAR_DAYS} DAY`;
+
+type LoginRow = { [K in keyof LoginAccount]: unknown };
+
+function loginAccount(row: LoginRow): LoginAccount {
+  return {
+    ...(row as LoginAccount),
+    roles: list(row.roles),
+    factors: list(row.factors),
+    lockMs: Number(row.lockMs),
+    sourceLockMs: Number(row.sourceLockMs),
+    lockedByGate: Boolean(row.lockedByGate),
+    familiar: Boolean(row.familiar),
+    knownNetwork: Boolean(row.knownNetwork),
+    knownDevice: Boolean(row.knownDevice),
+    seenBefore: Boolean(row.seenBefore),
+  };
+}
+
+/** JSON columns come as text from MariaDB and parsed from MySQL. */
+export const parsed = <T>(value: unknown): T | null => (typeof value === 'string' ? (JSON.parse(value) as T) : (value as T | null));
+
+const list = <T>(value: unknown): T[] => parsed<T[]>(value) ?? [];
+
+/** The account of an address, compared byte for byte. */
+export async function findForLogin(on: Queryable, email: string, source: Source): Promise<LoginAccount | null> {
+  const rows = await on.rows<LoginRow>(`${LOGIN} WHERE u.email = ?`, [source.network, source.device, source.network, source.device, email]);
+  // The collation ignores trailing spaces; an address does not.
+  const row = rows.find((found) => found.email === email);
+  return row ? loginAccount(row) : null;
+}
+
+export async function findForLoginById(on: Queryable, id: string, source: Source): Promise<LoginAccount | null> {
+  const [row] = await on.rows<LoginRow>(`${LOGIN} WHERE u.id = ?`, [source.network, source.device, source.network, source.device, id]);
+  return row ? loginAccount(row) : null;
+}
+
+/** Replaces a password hash unless it changed meanwhile. */
+export async function renewPasswordHash(on: Queryable, id: string, from: string, to: string): Promise<void> {
+  await on.run('UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?', [to, id, from]);
+}
+
+/** Writes a lock of the gate; gate_locked_until tells it from one that an operator sets. */
+export async function lockByGate(on: Queryable, id: string, ms: number): Promise<void> {
+  await on.run('UPDATE users SET locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, gate_locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE id = ?', [ms * 1000, ms * 1000, id]);
+}
+
+export async function lockSource(on: Queryable, id: string, source: Source, ms: number): Promise<void> {
+  await on.run('UPDATE login_sources SET locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE user_id = ? AND network = ? AND device = ?', [ms * 1000, id, source.network, source.device]);
+}
+
+/** Notes that the account logged in from this source now. */
+export async function rememberSource(on: Queryable, id: string, source: Source): Promise<void> {
+  await on.run('INSERT INTO login_sources (user_id, network, device) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE last_seen_at = UTC_TIMESTAMP(3), locked_until = NULL', [id, source.network, source.device]);
+}
+
+export interface Profile {
+  id: string;
+  email: string;
+  emailVerified: boolean;
+  phone: string | null;
+  phoneVerified: boolean;
+  status: Status;
+  createdAt: Date;
+  profiles: { provider: string; givenName: string | null; familyName: string | null; createdAt: string }[];
+  roles: { id: string; name: string; description: string | null }[];
+  tenants: { id: string; name: string; slug: string }[];
+  mfaEnabled: boolean;
+}
+
+const PROFILE = `
+  SELECT u.id, u.email, u.email_verified_at IS NOT NULL AS emailVerified, u.phone, u.phone_verified_at IS NOT NULL AS phoneVerified, u.status, u.created_at AS createdAt,
+    (SELECT JSON_ARRAYAGG(JSON_OBJECT('provider', p.provider, 'givenName', p.given_name, 'familyName', p.family_name, 'createdAt', DATE_FORMAT(p.created_at, '%Y-%m-%dT%H:%i:%s.%fZ'))) FROM profiles p WHERE p.user_id = u.id) AS profiles,
+    (SELECT JSON_ARRAYAGG(JSON_OBJECT('id', r.id, 'name', r.name, 'description', r.description)) FROM user_roles ur JOIN roles r ON r.id = ur.role_id WHERE ur.user_id = u.id) AS roles,
+    (SELECT JSON_ARRAYAGG(JSON_OBJECT('id', t.id, 'name', t.name, 'slug', t.slug)) FROM user_tenants ut JOIN tenants t ON t.id = ut.tenant_id WHERE ut.user_id = u.id) AS tenants,
+    EXISTS (SELECT 1 FROM mfa_factors f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS mfaEnabled
+  FROM users u`;
+
+type ProfileRow = { [K in keyof Profile]: unknown };
+
+/** Reads profiles by user id; the reads of one event-loop turn become one statement. */
+export function profileReader(mysql: Mysql): (id: string) => Promise<Profile | null> {
+  return coalesce(async (ids: string[]) => {
+    const rows = await mysql.rows<ProfileRow>(`${PROFILE} WHERE u.id IN (${marks(ids.length)})`, ids);
+    return new Map(rows.map((row) => [row.id as string, profile(row)]));
+  }, 16);
+}
+
+function profile(row: ProfileRow): Profile {
+  return {
+    ...(row as Profile),
+    emailVerified: Boolean(row.emailVerified),
+    phoneVerified: Boolean(row.phoneVerified),
+    mfaEnabled: Boolean(row.mfaEnabled),
+    profiles: list<Profile['profiles'][number]>(row.profiles).map((one) => ({ ...one, createdAt: new Date(one.createdAt).toISOString() })),
+    roles: list(row.roles),
+    tenants: list(row.tenants),
+  };
+}

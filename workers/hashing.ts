@@ -1,0 +1,28 @@
+import { verifySync as verifyBcrypt } from '@node-rs/bcrypt';
+import { workerData } from 'node:worker_threads';
+import { loadArgon2 } from './argon2.js';
+import { isOutdated, readPhc } from './phc.js';
+import type { HashingJob, HashingResult, HashingSetup } from './protocol.js';
+
+// Piscina hands workerData over as [its own, ours].
+const { engine, cost } = (workerData as [unknown, HashingSetup])[1];
+const argon2 = await loadArgon2(engine);
+const decoy = await argon2.hash('no password has this hash', cost);
+
+/** Verifies or hashes one password. An unknown or unusable hash costs as much as a real one and is never right. */
+export default async function run(job: HashingJob): Promise<HashingResult> {
+  if (job.kind === 'hash') return { kind: 'hash', hash: await argon2.hash(job.plain, cost) };
+  const phc = job.hash === null ? null : readPhc(job.hash);
+  const matches = phc === null ? (await argon2.verify(decoy, job.plain), false) : await verify(job.hash!, job.plain, phc.scheme);
+  const renewed = matches && isOutdated(phc!, cost) ? await argon2.hash(job.plain, cost) : null;
+  return { kind: 'verify', ok: matches, renewed };
+}
+
+async function verify(hash: string, plain: string, scheme: 'argon2' | 'bcrypt'): Promise<boolean> {
+  try {
+    // bcrypt itself ends a password at the first NUL, so one that holds a NUL never had this hash honestly.
+    return scheme === 'argon2' ? await argon2.verify(hash, plain) : !plain.includes('\0') && verifyBcrypt(plain, hash);
+  } catch {
+    return false;
+  }
+}
