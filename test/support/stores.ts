@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createConnection } from 'mysql2/promise';
+import { migrate } from '../../src/store/migrate.js';
+
+/** What a test gives back when it ends. */
+export interface Teardown {
+  teardown(work: () => unknown): void;
+}
+
+const given = (name: string): string => {
+  const value = process.env[name];
+  if (value === undefined || value === '') throw new Error(`${name} is not set: run the tests by npm test`);
+  return value;
+};
+
+/** A database of its own, migrated, dropped at the end. */
+export async function freshDatabase(t: Teardown): Promise<string> {
+  const url = new URL(given('MYSQL_URL'));
+  const name = `portcullis_test_${randomBytes(6).toString('hex')}`;
+  const admin = await createConnection({ uri: url.href });
+  await admin.query(`CREATE DATABASE ${name}`);
+  await admin.end();
+  t.teardown(async () => {
+    const last = await createConnection({ uri: url.href });
+    await last.query(`DROP DATABASE ${name}`);
+    await last.end();
+  });
+  url.pathname = `/${name}`;
+  await migrate(url.href);
+  return url.href;
+}
+
+/** A Redis of its own, so that a test may flush, stall and kill it. */
+export interface OwnRedis {
+  url: string;
+  port: number;
+  pid: number;
+  stop(signal?: NodeJS.Signals): Promise<void>;
+}
+
+/** Starts the Redis program that `npm test` found; `args` are added to its command line. */
+export async function ownRedis(t: Teardown, args: string[] = [], port?: number): Promise<OwnRedis> {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-redis-'));
+  const chosen = port ?? (await freePort());
+  const child = spawn(given('REDIS_SERVER'), ['--port', String(chosen), '--bind', '127.0.0.1', '--save', '', '--dir', folder, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const stop = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
+    child.kill(signal);
+    await ended;
+  };
+  t.teardown(async () => {
+    await stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (chunk: Buffer) => chunk.toString().includes('Ready to accept connections') && resolve());
+    child.once('exit', () => reject(new Error('redis-server ended while it started')));
+  });
+  return { url: `redis://127.0.0.1:${chosen}`, port: chosen, pid: child.pid!, stop };
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
