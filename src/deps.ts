@@ -29,6 +29,10 @@ export interface Deps {
   readonly signing: Signing;
   readonly signingKeys: SigningKeys;
   readonly heldReplies: HeldReplies;
+  /** Rouses the relay after a commit that wrote an event. */
+  readonly events: { wake(): void };
+  /** Rouses the sender after a commit that queued a message. */
+  readonly notify: { wake(): void };
   readonly liveSession: ReturnType<typeof liveSessionReader>;
   readonly profile: ReturnType<typeof profileReader>;
 }

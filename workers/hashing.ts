@@ -4,8 +4,7 @@ import { loadArgon2 } from './argon2.js';
 import { isOutdated, readPhc } from './phc.js';
 import type { HashingJob, HashingResult, HashingSetup } from './protocol.js';
 
-// Piscina hands workerData over as [its own, ours].
-const { engine, cost } = (workerData as [unknown, HashingSetup])[1];
+const { engine, cost } = workerData as HashingSetup;
 const argon2 = await loadArgon2(engine);
 const decoy = await argon2.hash('no password has this hash', cost);
 

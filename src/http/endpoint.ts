@@ -6,6 +6,8 @@ import type { Call, Method, Reply, UserCall } from './call.js';
 export interface Endpoint<Needs> {
   body: TSchema | null;
   query: TSchema | null;
+  /** Whether the cookies are the whole request in cookie mode: then no body is read. */
+  bareInCookieMode: boolean;
   /** Codes that `handle` may throw; the pipeline adds those that the row's columns imply. */
   errors: readonly ErrorCode[];
   handle: (needs: Needs, call: never) => Promise<Reply>;
@@ -17,10 +19,11 @@ type Value<S, Else> = S extends TSchema ? Static<S> : Else;
 export function endpoint<Needs, B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(spec: {
   body?: B;
   query?: Q;
+  bareInCookieMode?: boolean;
   errors: readonly ErrorCode[];
   handle: (needs: Needs, call: Call<Value<B, undefined>, Value<Q, Record<string, string>>>) => Promise<Reply>;
 }): Endpoint<Needs> {
-  return { body: spec.body ?? null, query: spec.query ?? null, errors: spec.errors, handle: spec.handle as Endpoint<Needs>['handle'] };
+  return { body: spec.body ?? null, query: spec.query ?? null, bareInCookieMode: spec.bareInCookieMode ?? false, errors: spec.errors, handle: spec.handle as Endpoint<Needs>['handle'] };
 }
 
 /** An endpoint of rows whose caller is a signed-in user. */
@@ -30,7 +33,7 @@ export function userEndpoint<Needs, B extends TSchema | undefined = undefined, Q
   errors: readonly ErrorCode[];
   handle: (needs: Needs, call: UserCall<Value<B, undefined>, Value<Q, Record<string, string>>>) => Promise<Reply>;
 }): Endpoint<Needs> {
-  return { body: spec.body ?? null, query: spec.query ?? null, errors: spec.errors, handle: spec.handle as Endpoint<Needs>['handle'] };
+  return { body: spec.body ?? null, query: spec.query ?? null, bareInCookieMode: false, errors: spec.errors, handle: spec.handle as Endpoint<Needs>['handle'] };
 }
 
 /** Who may call: anyone, or the holder of a valid access credential. */

@@ -67,7 +67,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     checkCsrf(row, call);
     if (row.limit !== null) await guards.limit(row.limit, call);
     if (bound.checkQuery) bound.checkQuery(call.query);
-    if (bound.checkBody) {
+    if (bound.checkBody && !(row.endpoint.bareInCookieMode && call.delivery === 'cookie')) {
       call.body = parseBody(incoming.body, call.headers.get('content-type'));
       bound.checkBody(call.body);
     }

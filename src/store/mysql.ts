@@ -35,6 +35,12 @@ const RETRYABLE = new Set([1205, 1213]);
 /** Server error numbers that mean "down for now": shutdown, too many connections, read-only. */
 const DOWN = new Set([1040, 1053, 1203, 1290, 1836, 1927, 3024, 1969]);
 
+/** Settles what differs between servers and their configuration, before a connection is used. */
+const SESSION = [
+  'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
+  "SET time_zone = '+00:00', group_concat_max_len = 1048576, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'",
+];
+
 export function createMysql(options: { url: string; connections: number; log: Log; statementMs?: number }): Mysql {
   const statementMs = options.statementMs ?? STATEMENT_MS;
   const pool = createPool({
@@ -50,15 +56,15 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     enableKeepAlive: true,
     maxPreparedStatements: 256,
   });
-  // One round trip that settles what differs between servers and their configuration.
   pool.pool.on('connection', (connection) => {
     connection.on('error', (error: Error) => options.log.debug({ reason: error.message }, 'mysql connection lost'));
-    connection.query(
-      "SET time_zone = '+00:00', transaction_isolation = 'READ-COMMITTED', group_concat_max_len = 1048576, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'",
-      (error: Error | null) => {
-        if (error) connection.destroy();
-      },
-    );
+    for (const statement of SESSION) {
+      connection.query(statement, (error: Error | null) => {
+        if (!error) return;
+        options.log.error({ err: error }, 'a mysql connection could not be set up');
+        connection.destroy();
+      });
+    }
   });
 
   const acquire = (): Promise<PoolConnection> => within(statementMs, pool.getConnection(), (late) => late.release());

@@ -1,0 +1,101 @@
+import { createFlights } from './auth/flights.js';
+import { authenticate } from './auth/authenticate.js';
+import { createGate } from './auth/gate.js';
+import { createHeldReplies } from './auth/held-replies.js';
+import { refreshSession } from './auth/refresh.js';
+import { loadSigningKeys } from './auth/signing-keys.js';
+import { startClock } from './clock.js';
+import type { Config } from './config/settings.js';
+import { createPipeline, type Guards } from './http/pipeline.js';
+import { listen, type Server } from './http/server.js';
+import { createKeyring } from './keyring.js';
+import { createLimits, LIMITS, type LimitName } from './limits.js';
+import type { Log } from './log.js';
+import { createReadiness } from './ops/health.js';
+import { createMetrics, watchHashing } from './ops/metrics.js';
+import { HEALTH_ROUTES, OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
+import { createHashing } from './pools/hashing.js';
+import { createSigning } from './pools/signing.js';
+import { ROUTES, type RouteNeeds } from './routes.js';
+import { createMysql } from './store/mysql.js';
+import { createRedis } from './store/redis.js';
+import { loadScripts } from './store/scripts.js';
+import { liveSessionReader } from './store/sessions.js';
+import { profileReader } from './store/users.js';
+
+export interface App {
+  readonly port: number;
+  readonly opsPort: number;
+  readonly needs: RouteNeeds;
+  /** Stops in a fixed order: readiness, held replies, listeners, threads, stores. */
+  close(): Promise<void>;
+}
+
+/** Requests under way when the process is told to stop have so long, in ms. */
+const DRAIN_MS = 8_000;
+
+/** Builds everything once and wires it: the only place that knows all parts. */
+export async function buildApp(config: Config, log: Log): Promise<App> {
+  const keyring = createKeyring(config.secretKey, config.secretKeyPrevious);
+  const metrics = createMetrics();
+  const mysql = createMysql({ url: config.mysqlUrl, connections: config.mysqlConnections, log });
+  const redis = createRedis(config.redisUrl, log);
+  await redis.connect();
+  const scripts = loadScripts(redis, (script, seconds) => metrics.lua.observe({ script }, seconds));
+  const clock = await startClock(mysql);
+  const hashing = createHashing(config, log, {
+    waited: (seconds) => metrics.hashWait.observe(seconds),
+    ran: (seconds) => metrics.hashRun.observe(seconds),
+    shed: () => metrics.hashShed.inc(),
+  });
+  watchHashing(metrics, () => hashing.state());
+  const signing = createSigning(log);
+  const readiness = createReadiness({ mysql, redis });
+
+  const needs: RouteNeeds & OpsNeeds = {
+    ...{ config, keyring, log, metrics, clock, mysql, redis, scripts, hashing, signing, readiness },
+    limits: createLimits(config, keyring, scripts),
+    signingKeys: await loadSigningKeys(mysql, keyring, config),
+    heldReplies: createHeldReplies((held) => metrics.heldReplies.set(held)),
+    gate: createGate({ config, scripts }, redis),
+    flights: createFlights(),
+    events: { wake: () => undefined },
+    notify: { wake: () => undefined },
+    liveSession: liveSessionReader(mysql),
+    profile: profileReader(mysql),
+  };
+
+  const guards: Guards = {
+    authenticate: (call) => authenticate(needs, call),
+    refreshSession: (call) => refreshSession(keyring, call),
+    async limit(name, call) {
+      const limit = name as LimitName;
+      await needs.limits.hit(limit, LIMITS[limit].by === 'user' ? call.principal!.userId : call.network);
+    },
+  };
+  const observe = (method: string, path: string, status: number, seconds: number): void => metrics.http.observe({ method, path, status }, seconds);
+  const tls = config.tlsCertFile !== null && config.tlsKeyFile !== null ? { certFile: config.tlsCertFile, keyFile: config.tlsKeyFile } : null;
+  const server = await listen({ host: config.host, port: config.port, tls, ...createPipeline([...ROUTES, ...HEALTH_ROUTES], needs, { config, keyring, log, guards, observe }) });
+  const ops = await listen({ host: config.opsHost, port: config.opsPort, tls: null, ...createPipeline(OPS_ROUTES, needs, { config, keyring, log, guards, observe: () => undefined }) });
+
+  return {
+    port: server.port,
+    opsPort: ops.port,
+    needs,
+    async close() {
+      readiness.leave();
+      needs.heldReplies.releaseAll();
+      await stop(server, ops);
+      clock.stop();
+      await Promise.all([hashing.close(), signing.close()]);
+      redis.disconnect();
+      await mysql.close();
+      metrics.close();
+    },
+  };
+}
+
+async function stop(server: Server, ops: Server): Promise<void> {
+  await server.close(DRAIN_MS);
+  await ops.close(0);
+}

@@ -1,0 +1,82 @@
+import type { Deps } from '../deps.js';
+import { ApiError } from '../errors.js';
+import type { Call } from '../http/call.js';
+import { subjectOf } from '../keyring.js';
+import { record, type AuditEntry } from '../store/audit.js';
+import { lockByGate, lockSource, type LoginAccount, type Source } from '../store/users.js';
+import { lockedError, type Gate, type Ticket } from './gate.js';
+import { identityOf, sourceName } from './identity.js';
+
+export type AttemptNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'heldReplies'> & { gate: Gate };
+
+/** One try to prove who somebody is, by password or by second factor: both pass the same gate. */
+export interface Attempt {
+  /** The address as it is compared; the one stored when an account is known. */
+  email: string;
+  account: LoginAccount | null;
+  source: Source;
+  /** Finds the account again, to see a lock that was cleared or set meanwhile. */
+  reread: () => Promise<LoginAccount | null>;
+  call: Call;
+  action: Extract<AuditEntry['action'], 'login' | 'mfa'>;
+}
+
+/**
+ * Takes a ticket of the gate.
+ * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
+ */
+export async function enter({ config, keyring, gate }: AttemptNeeds, attempt: Attempt): Promise<Ticket> {
+  // MySQL remembers locks that a flushed Redis has forgotten.
+  const stored = storedLockMs(attempt.account);
+  if (stored > 0) throw lockedError(stored);
+  const isFamiliar = config.lockoutFamiliarSources && attempt.account?.familiar === true;
+  const bucket = { identity: identityOf(keyring, attempt.email), source: isFamiliar ? sourceName(attempt.source) : null };
+  return gate.enter(bucket, async () => {
+    const now = await attempt.reread();
+    return now === null || now.lockMs > 0 || now.sourceLockMs > 0;
+  });
+}
+
+/** A lock of the gate spares familiar sources, which have locks of their own; an operator's lock spares nobody. */
+function storedLockMs(account: LoginAccount | null): number {
+  if (!account) return 0;
+  const general = account.lockedByGate && account.familiar ? 0 : account.lockMs;
+  return Math.max(general, account.sourceLockMs);
+}
+
+/**
+ * Counts a wrong guess, writes its lock through to MySQL and holds the reply.
+ * @throws ApiError `code`, always, after the delay that the failure earned
+ */
+export async function fail({ gate, mysql, keyring, log, metrics, heldReplies }: AttemptNeeds, attempt: Attempt, ticket: Ticket, code: 'INVALID_CREDENTIALS' | 'MFA_INVALID'): Promise<never> {
+  const { account, source, call } = attempt;
+  const failedAt = performance.now();
+  const penalty = await gate.fail(ticket);
+  metrics.logins.inc({ outcome: code.toLowerCase() });
+  if (account && penalty.ownLockMs + penalty.allLockMs > 0) {
+    if (penalty.allLockMs > 0) await lockByGate(mysql, account.id, penalty.allLockMs);
+    if (penalty.ownLockMs > 0 && ticket.bucket.source !== null) await lockSource(mysql, account.id, source, penalty.ownLockMs);
+    await gate.recorded(ticket.bucket);
+  }
+  const locked = penalty.ownLockMs > 0;
+  await record(mysql, { ...auditOf(keyring, attempt), status: 'failure', detail: { outcome: code, locked } });
+  log.info({ requestId: call.requestId, action: attempt.action, outcome: code, locked, ip: call.ip }, 'attempt refused');
+  await heldReplies.hold(penalty.delayMs - (performance.now() - failedAt), call.gone);
+  throw new ApiError(code);
+}
+
+/** Gives the ticket back when the work ends in an error that says nothing about the guess. */
+export async function releaseOnThrow<T>({ gate, log }: Pick<AttemptNeeds, 'gate' | 'log'>, ticket: Ticket, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await gate.release(ticket).catch((late: unknown) => log.warn({ err: late }, 'a ticket of the login gate lapses by itself'));
+    throw error;
+  }
+}
+
+/** The audit columns that every entry of an attempt shares. */
+export function auditOf(keyring: Deps['keyring'], { account, email, call, action }: Attempt): Pick<AuditEntry, 'userId' | 'subject' | 'action' | 'ip'> {
+  const subject = account ? subjectOf(keyring, account.id) : keyring.mac('subject', email).toString('base64url');
+  return { userId: account?.id ?? null, subject, action, ip: call.ip };
+}

@@ -1,0 +1,21 @@
+import type { Keyring } from '../keyring.js';
+import type { Source } from '../store/users.js';
+import type { Call } from '../http/call.js';
+
+/** E-mail addresses are lower-cased in ASCII only: Unicode folding maps K (U+212A) to k, and so one account to another. */
+export const normaliseEmail = (email: string): string => email.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+/** What the gate counts by: a keyed hash, so that Redis holds no address and unknown addresses behave the same. */
+export const identityOf = (keyring: Keyring, normalisedEmail: string): string => keyring.mac('identity', normalisedEmail).toString('base64url');
+
+/** Network and device of a call, keyed; version numbers in the user agent do not make a new device. */
+export function sourceOf(keyring: Keyring, call: Pick<Call, 'network' | 'userAgent'>): Source {
+  const device = call.userAgent.replace(/\d+/g, '');
+  return {
+    network: keyring.mac('source', 'network', call.network).subarray(0, 16),
+    device: keyring.mac('source', 'device', device).subarray(0, 16),
+  };
+}
+
+/** Name of a source in Redis keys. */
+export const sourceName = (source: Source): string => Buffer.concat([source.network, source.device]).toString('base64url');

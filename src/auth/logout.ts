@@ -1,0 +1,19 @@
+import type { Deps } from '../deps.js';
+import { empty, type Reply } from '../http/call.js';
+import { userEndpoint } from '../http/endpoint.js';
+import { subjectOf } from '../keyring.js';
+import { record } from '../store/audit.js';
+import { revoke } from '../store/sessions.js';
+import { endCookies } from './session.js';
+
+/** POST /api/auth/logout: revokes the session of the call, on every node at once. */
+export const logout = userEndpoint({
+  errors: [],
+  handle: async ({ mysql, keyring, config }: Pick<Deps, 'mysql' | 'keyring' | 'config'>, call): Promise<Reply> => {
+    const { userId, sessionId } = call.principal;
+    await mysql.transaction(async (tx) => {
+      if (await revoke(tx, sessionId, 'logout')) await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'logout', status: 'success', ip: call.ip });
+    });
+    return empty(endCookies(config, call));
+  },
+});

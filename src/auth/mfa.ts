@@ -1,0 +1,63 @@
+import { Type } from '@sinclair/typebox';
+import { ApiError } from '../errors.js';
+import { endpoint } from '../http/endpoint.js';
+import type { Call, Reply } from '../http/call.js';
+import { sha256 } from '../keyring.js';
+import { findMfaToken, findTotp, spendMfaToken, spendRecoveryCode, spendTotpStep } from '../store/mfa.js';
+import type { Tx } from '../store/mysql.js';
+import { findForLoginById, type LoginAccount } from '../store/users.js';
+import { enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
+import { recoveryCodeHashes, totpStep } from './factors.js';
+import { sourceOf } from './identity.js';
+import { demandUsable, signIn, type SignInNeeds } from './sign-in.js';
+
+const body = Type.Object({
+  mfaToken: Type.String({ minLength: 1, maxLength: 128 }),
+  method: Type.Union([Type.Literal('totp'), Type.Literal('recovery_code')]),
+  code: Type.String({ minLength: 1, maxLength: 64 }),
+});
+
+/** POST /api/auth/mfa/verify-login: the second factor of a login whose password was right. Failures count in the login gate. */
+export const verifyLogin = endpoint({
+  body,
+  errors: ['MFA_TOKEN_INVALID', 'MFA_INVALID', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED', 'ACCOUNT_DELETED', 'ACCOUNT_INACTIVE'],
+  handle: async (needs: SignInNeeds, call): Promise<Reply> => {
+    const { mfaToken, method, code } = call.body;
+    const tokenHash = sha256(mfaToken);
+    const attempt = await begin(needs, call, tokenHash);
+    const ticket = await enter(needs, attempt);
+    const { account } = attempt;
+    const reply = await releaseOnThrow(needs, ticket, async () => {
+      demandUsable(account, needs.config);
+      const spendFactor = await factorSpender(needs, account.id, method, code);
+      return signIn(needs, attempt, ticket, ['pwd', method === 'totp' ? 'otp' : 'recovery'], undefined, async (tx) => {
+        if (!(await spendMfaToken(tx, tokenHash))) throw new ApiError('MFA_TOKEN_INVALID');
+        // Rolls back, so that the token stays good for another try.
+        if (!(await spendFactor(tx))) throw new WrongFactor();
+      }).catch((error: unknown) => {
+        if (error instanceof WrongFactor) return null;
+        throw error;
+      });
+    });
+    return reply ?? fail(needs, attempt, ticket, 'MFA_INVALID');
+  },
+});
+
+class WrongFactor extends Error {}
+
+async function begin({ mysql, keyring }: SignInNeeds, call: Call, tokenHash: Buffer): Promise<Attempt & { account: LoginAccount }> {
+  const source = sourceOf(keyring, call);
+  const known = await findMfaToken(mysql, tokenHash);
+  const reread = (): Promise<LoginAccount | null> => (known ? findForLoginById(mysql, known.userId, source) : Promise.resolve(null));
+  const account = await reread();
+  if (!account) throw new ApiError('MFA_TOKEN_INVALID');
+  return { email: account.email, account, source, reread, call, action: 'mfa' };
+}
+
+/** What uses the factor up inside the transaction; false when the code is wrong or was used. */
+async function factorSpender({ mysql, keyring, clock }: SignInNeeds, userId: string, method: 'totp' | 'recovery_code', code: string): Promise<(tx: Tx) => Promise<boolean>> {
+  if (method === 'recovery_code') return (tx) => spendRecoveryCode(tx, userId, recoveryCodeHashes(keyring, userId, code));
+  const factor = await findTotp(mysql, userId);
+  const step = factor && totpStep(keyring, factor, code, clock.now());
+  return (tx) => (factor && step !== null ? spendTotpStep(tx, factor.id, step) : Promise.resolve(false));
+}

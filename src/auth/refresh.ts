@@ -1,0 +1,131 @@
+import { Type } from '@sinclair/typebox';
+import type { Deps } from '../deps.js';
+import { ApiError } from '../errors.js';
+import { endpoint } from '../http/endpoint.js';
+import type { Call, Reply } from '../http/call.js';
+import { clearCookies, COOKIES } from '../http/cookies.js';
+import { sha256, subjectOf } from '../keyring.js';
+import { record } from '../store/audit.js';
+import { appendEvent } from '../store/outbox.js';
+import { findForRefresh, revoke, rotate, type RefreshState } from '../store/sessions.js';
+import { hasJti, mintRefreshToken, newSecret, openSuccessor, readRefreshToken, sealSuccessor, type RefreshToken } from './refresh-token.js';
+import { deliver, idleMs, signTokens, type Tokens } from './session.js';
+import type { Flights } from './flights.js';
+import { judge, judgeFormer, type RefreshCode } from './refresh-verdict.js';
+
+export type RefreshNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'clock' | 'limits' | 'signing' | 'signingKeys' | 'events'> & { flights: Flights };
+
+const body = Type.Object({ refreshToken: Type.String({ maxLength: 512 }), jti: Type.Optional(Type.String({ maxLength: 128 })) });
+
+/** POST /api/auth/refresh: the newest refresh token for its successor. Body in json mode, cookies in cookie mode, never mixed. */
+export const refresh = endpoint({
+  body,
+  bareInCookieMode: true,
+  errors: [
+    'REFRESH_SESSION_NOT_FOUND',
+    'REFRESH_TOKEN_INVALID',
+    'REFRESH_SESSION_REVOKED',
+    'REFRESH_SESSION_DELETED',
+    'REFRESH_SESSION_EXPIRED',
+    'REFRESH_USER_NOT_FOUND',
+    'REFRESH_USER_INACTIVE',
+  ],
+  handle: async (needs: RefreshNeeds, call): Promise<Reply> => {
+    const token = sentToken(needs.keyring, call, call.delivery === 'json' ? call.body : cookiesOf(call));
+    if (!token) throw refused(needs, call, 'REFRESH_TOKEN_INVALID');
+    if (token.genuine) await needs.limits.hit('refresh-session', token.sessionId);
+    const outcome = await needs.flights.join(token.text, () => rotateOnce(needs, token));
+    if (outcome.kind === 'judged') throw refused(needs, call, outcome.code);
+    const tokens = outcome.kind === 'won' ? await outcome.tokens : await succeedLate(needs, call, token, outcome);
+    needs.metrics.refreshes.inc({ outcome: outcome.kind === 'won' ? 'rotated' : 'converged' });
+    return deliver(needs, call, tokens);
+  },
+});
+
+const cookiesOf = (call: Call): { refreshToken: string; jti?: string } => {
+  const jti = call.cookies.get(COOKIES.jti.name);
+  return { refreshToken: call.cookies.get(COOKIES.refresh.name) ?? '', ...(jti === undefined ? {} : { jti }) };
+};
+
+type SentToken = RefreshToken & { genuine: boolean };
+
+/** The token that was sent, or null when it is none, stands twice or does not go with its jti. */
+function sentToken(keyring: Deps['keyring'], call: Call, sent: { refreshToken: string; jti?: string }): SentToken | null {
+  if (call.delivery === 'cookie' && (call.tossed.has(COOKIES.refresh.name) || call.tossed.has(COOKIES.jti.name))) return null;
+  const token = readRefreshToken(keyring, sent.refreshToken);
+  return token && (sent.jti === undefined || hasJti(keyring, token, sent.jti)) ? token : null;
+}
+
+/** The session that a refresh cookie names; nothing is looked up. */
+export function refreshSession(keyring: Deps['keyring'], call: Call): string | null {
+  return readRefreshToken(keyring, cookiesOf(call).refreshToken)?.sessionId ?? null;
+}
+
+export type Outcome =
+  | { kind: 'won'; tokens: Promise<Tokens> }
+  | { kind: 'judged'; code: RefreshCode }
+  /** The token is not the newest; `readAt` is performance.now() when the session was read. */
+  | { kind: 'former'; session: RefreshState; readAt: number };
+
+/** Rotates if the token is the newest. Whoever wins is decided in `rotate`, the one conditional statement. */
+async function rotateOnce(needs: RefreshNeeds, token: SentToken): Promise<Outcome> {
+  const { config, keyring, mysql } = needs;
+  const fromHash = sha256(token.secret);
+  const seen = await look(needs, token, fromHash);
+  if (seen.kind !== 'newest') return seen;
+  const secret = newSecret();
+  const won = await rotate(mysql, { id: token.sessionId, fromGeneration: token.generation, fromHash, toHash: sha256(secret), seal: sealSuccessor(keyring, token, secret), idleMs: idleMs(config) });
+  if (won) return { kind: 'won', tokens: issue(needs, seen.session, mintRefreshToken(keyring, token.sessionId, token.generation + 1, secret)) };
+  const again = await look(needs, token, fromHash);
+  // Neither rotated by another nor ended: the row moved between the two statements. The client may try again.
+  return again.kind === 'newest' ? { kind: 'judged', code: 'REFRESH_TOKEN_INVALID' } : again;
+}
+
+type Seen = Exclude<Outcome, { kind: 'won' }> | { kind: 'newest'; session: RefreshState };
+
+async function look({ config, mysql }: RefreshNeeds, token: SentToken, hash: Buffer): Promise<Seen> {
+  const readAt = performance.now();
+  const session = await findForRefresh(mysql, token.sessionId, idleMs(config));
+  const code = judge(session, hash);
+  if (code === 'REFRESH_TOKEN_INVALID') return { kind: 'former', session: session!, readAt };
+  return code === null ? { kind: 'newest', session: session! } : { kind: 'judged', code };
+}
+
+const issue = (needs: RefreshNeeds, session: RefreshState, token: RefreshToken): Promise<Tokens> =>
+  signTokens(needs, { userId: session.userId!, amr: session.amr, roles: session.user!.roles, authTime: session.authTime, refresh: token, leftMs: session.leftMs });
+
+/** The same successor for a request that was under way when another one won; everybody else is refused. */
+async function succeedLate(needs: RefreshNeeds, call: Call, token: SentToken, { session, readAt }: Extract<Outcome, { kind: 'former' }>): Promise<Tokens> {
+  // Both spans are measured by one clock each, so that clocks which disagree change nothing.
+  const age = session.rotatedMsAgo === null ? Infinity : session.rotatedMsAgo - (readAt - call.receivedAt);
+  const verdict = judgeFormer(session, token, age, needs.config.refreshGraceMs);
+  if (verdict === 'reuse') await endReused(needs, call, session);
+  const alive = judge(session, session.secretHash) === null;
+  if (verdict !== 'successor' || !alive || !session.successorSeal) throw refused(needs, call, 'REFRESH_TOKEN_INVALID', verdict);
+  const secret = openSuccessor(needs.keyring, token, session.successorSeal, session.secretHash);
+  if (!secret) throw refused(needs, call, 'REFRESH_TOKEN_INVALID', 'unknown');
+  return issue(needs, session, mintRefreshToken(needs.keyring, session.id, session.generation, secret));
+}
+
+/** Somebody holds a token that its owner has long replaced: the session ends for both (RFC 9700 §4.14.2). */
+async function endReused({ mysql, keyring, clock, events, log }: RefreshNeeds, call: Call, session: RefreshState): Promise<void> {
+  const { userId } = session;
+  if (userId === null) return;
+  const subject = subjectOf(keyring, userId);
+  const revoked = await mysql.transaction(async (tx) => {
+    if (!(await revoke(tx, session.id, 'reuse'))) return false;
+    await record(tx, { userId, subject, action: 'refresh.reuse', status: 'failure', ip: call.ip });
+    await appendEvent(tx, 'identity.session.reuse_detected', { userId, sessionId: session.id }, new Date(clock.now()));
+    return true;
+  });
+  if (!revoked) return;
+  events.wake();
+  log.warn({ requestId: call.requestId, subject, ip: call.ip }, 'a replaced refresh token was used: session revoked');
+}
+
+function refused({ config, metrics }: RefreshNeeds, call: Call, code: RefreshCode, verdict?: string): ApiError {
+  metrics.refreshes.inc({ outcome: verdict === 'reuse' ? 'reuse' : code.slice('REFRESH_'.length).toLowerCase() });
+  // A forgiven client holds the successor already, or is about to: its cookies are not ours to clear.
+  const cookies = call.delivery === 'cookie' && verdict !== 'forgiven' ? clearCookies(config.cookieDomainXsrf) : [];
+  return new ApiError(code, {}, {}, cookies);
+}

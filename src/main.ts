@@ -1,0 +1,48 @@
+import { buildApp } from './app.js';
+import { ConfigError, loadConfig } from './config/load.js';
+import { createLog, type Log } from './log.js';
+import { pendingMigrations } from './store/migrate.js';
+import type { Config } from './config/settings.js';
+
+/** Every stop ends within so long, in ms, whatever hangs. */
+const STOP_MS = 10_000;
+
+async function start(): Promise<void> {
+  const config = readConfig();
+  const log = createLog(config.logLevel);
+  const pending = await pendingMigrations(config.mysqlUrl).catch((error: unknown) => fail(log, error, 'MySQL cannot be used'));
+  if (pending.length > 0) fail(log, null, `the database lacks migrations (${pending.join(', ')}): run "npm run cli -- migrate"`);
+  const app = await buildApp(config, log).catch((error: unknown) => fail(log, error, 'the service cannot start'));
+  log.info({ host: config.host, port: app.port, opsPort: app.opsPort }, 'listening');
+
+  let stopping = false;
+  const stop = (signal: string): void => {
+    if (stopping) return;
+    stopping = true;
+    log.info({ signal }, 'stopping');
+    setTimeout(() => process.exit(1), STOP_MS).unref();
+    app.close().then(
+      () => process.exit(0),
+      (error: unknown) => fail(log, error, 'the stop was not clean'),
+    );
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}
+
+function readConfig(): Config {
+  try {
+    return loadConfig(process.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+}
+
+function fail(log: Log, error: unknown, message: string): never {
+  log.fatal({ err: error }, message);
+  process.exit(1);
+}
+
+await start();

@@ -1,0 +1,40 @@
+import type { Deps } from '../deps.js';
+import { json, type Reply } from '../http/call.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../store/redis.js';
+
+/** Whether the process should get traffic. */
+export interface Readiness {
+  check(): Promise<boolean>;
+  /** From now on the answer is no: the process is going. */
+  leave(): void;
+}
+
+/** An answer is good for so long, so that probes cannot load the stores. */
+const FRESH_MS = 250;
+
+export function createReadiness({ mysql, redis }: Pick<Deps, 'mysql' | 'redis'>): Readiness {
+  let leaving = false;
+  let last: { at: number; ready: Promise<boolean> } | null = null;
+  const ask = (): Promise<boolean> =>
+    Promise.all([mysql.rows('SELECT 1'), reply(redis.ping())]).then(
+      () => true,
+      () => false,
+    );
+  return {
+    async check() {
+      if (!last || performance.now() - last.at > FRESH_MS) last = { at: performance.now(), ready: ask() };
+      return (await last.ready) && !leaving;
+    },
+    leave: () => (leaving = true),
+  };
+}
+
+/** GET /health/live: the process answers. */
+export const live = endpoint({ errors: [], handle: (): Promise<Reply> => Promise.resolve(json(200, { status: 'live' })) });
+
+/** GET /health/ready: 200 while both stores answer and the process is not going, else 503. */
+export const ready = endpoint({
+  errors: [],
+  handle: async ({ readiness }: { readiness: Readiness }): Promise<Reply> => ((await readiness.check()) ? json(200, { status: 'ready' }) : json(503, { status: 'unavailable' })),
+});

@@ -1,0 +1,57 @@
+import { randomBytes } from 'node:crypto';
+import { buildApp, type App } from '../../src/app.js';
+import { loadConfig } from '../../src/config/load.js';
+import { createLog } from '../../src/log.js';
+import { createClient, type Client } from './client.js';
+import { createAccount, type Account, type NewAccount } from './accounts.js';
+import { freshDatabase, ownRedis, type OwnRedis, type Teardown } from './stores.js';
+
+export interface TestApp {
+  app: App;
+  base: string;
+  env: Record<string, string>;
+  redis: OwnRedis;
+  /** A client with a cookie jar and an address of its own. */
+  client: (options?: { ip?: string; userAgent?: string }) => Client;
+  /** An account straight from the store, with its password in the clear. */
+  account: (account?: NewAccount) => Promise<Account>;
+}
+
+/** Settings for tests: cheap hashes, no limits, delays and locks scaled 1:100, free ports. */
+export const testEnv = (mysqlUrl: string, redisUrl: string): Record<string, string> => ({
+  MYSQL_URL: mysqlUrl,
+  REDIS_URL: redisUrl,
+  SECRET_KEY: randomBytes(32).toString('base64'),
+  PORT: '0',
+  OPS_PORT: '0',
+  HASH_THREADS: '2',
+  ARGON2_MEMORY_KIB: '256',
+  ARGON2_PASSES: '1',
+  LOGIN_DELAYS_S: '0.02,0.04,0.08',
+  LOCKOUT_MINUTES: '0.15,0.3,0.6',
+  LIMIT_REFRESH_SESSION: '0',
+  LIMIT_REFRESH_IP: '0',
+  LIMIT_DELETE_REQUEST: '0',
+  LIMIT_DELETE: '0',
+  LIMIT_RESTORE_REQUEST: '0',
+  LIMIT_RESTORE: '0',
+  LIMIT_EXPORT: '0',
+  LOG_LEVEL: 'fatal',
+});
+
+/** A whole service in this process, on stores of its own. */
+export async function startApp(t: Teardown, settings: Record<string, string> = {}): Promise<TestApp> {
+  const [mysqlUrl, redis] = await Promise.all([freshDatabase(t), ownRedis(t)]);
+  const env = { ...testEnv(mysqlUrl, redis.url), ...settings };
+  const app = await buildApp(loadConfig(env), createLog(env['LOG_LEVEL']!));
+  t.teardown(() => app.close());
+  const base = `http://127.0.0.1:${app.port}`;
+  return {
+    app,
+    base,
+    env,
+    redis,
+    client: (options) => createClient(base, options),
+    account: (account) => createAccount(app.needs, account),
+  };
+}
