@@ -2,9 +2,6 @@ import type { Keyring } from '../keyring.js';
 import type { Source } from '../store/users.js';
 import type { Call } from '../http/call.js';
 
-/** E-mail addresses are lower-cased in ASCII only: Unicode folding maps K (U+212A) to k, and so one account to another. */
-export const normaliseEmail = (email: string): string => email.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-
 /** What the gate counts by: a keyed hash, so that Redis holds no address and unknown addresses behave the same. */
 export const identityOf = (keyring: Keyring, normalisedEmail: string): string => keyring.mac('identity', normalisedEmail).toString('base64url');
 

@@ -5,11 +5,12 @@ import { record } from '../store/audit.js';
 import { insertMfaToken } from '../store/mfa.js';
 import { findForLogin, renewPasswordHash, type LoginAccount } from '../store/users.js';
 import { auditOf, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
-import { normaliseEmail, sourceOf } from './identity.js';
+import { sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';
 import { MFA_TOKEN_MS, newMfaToken } from './mfa-token.js';
 import { demandUsable, signIn, type SignInNeeds } from './sign-in.js';
 import type { Deps } from '../deps.js';
+import { normaliseEmail } from '../email.js';
 
 
 export type LoginNeeds = SignInNeeds & Pick<Deps, 'hashing'>;
