@@ -15,8 +15,8 @@ export interface Binding<K, A, R> {
   read: (reply: never) => R;
 }
 
-function script<K, A, Raw, R>(file: string, keys: (k: K) => Arg[], args: (a: A) => Arg[], read: (reply: Raw) => R): Binding<K, A, R> {
-  return { file, keys, args, read: read as (reply: never) => R };
+function script<K, A, R>(file: string, keys: (k: K) => Arg[], args: (a: A) => Arg[], read: (reply: never) => R): Binding<K, A, R> {
+  return { file, keys, args, read };
 }
 
 const ENTERED = ['entered', 'throttled', 'locked', 'full'] as const;

@@ -70,6 +70,7 @@ function loginAccount(row: LoginRow): LoginAccount {
 }
 
 /** JSON columns come as text from MariaDB and parsed from MySQL. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows what the column holds
 export const parsed = <T>(value: unknown): T | null => (typeof value === 'string' ? (JSON.parse(value) as T) : (value as T | null));
 
 const list = <T>(value: unknown): T[] => parsed<T[]>(value) ?? [];

@@ -1,0 +1,93 @@
+import { v4 as uuid } from 'uuid';
+import { isDuplicate, marks, type Mysql, type Tx, type Value } from './mysql.js';
+import type { Status } from './users.js';
+
+/** An account as operators bring it in; addresses are normalised already. */
+export interface NewAccount {
+  email: string;
+  passwordHash: string | null;
+  emailVerified: boolean;
+  phone: string | null;
+  phoneVerified: boolean;
+  status: Status;
+  /** Names; what does not exist yet is created. */
+  roles: string[];
+  /** Slugs; what does not exist yet is created. */
+  tenants: string[];
+  profiles: { provider: string; givenName: string | null; familyName: string | null }[];
+}
+
+/**
+ * Inserts accounts in one transaction and gives, by position, the new id or null where the address was taken already.
+ */
+export async function insertAccounts(mysql: Mysql, accounts: NewAccount[]): Promise<(string | null)[]> {
+  const roles = await ensureNamed(mysql, 'roles', 'name', accounts.flatMap((account) => account.roles));
+  const tenants = await ensureNamed(mysql, 'tenants', 'slug', accounts.flatMap((account) => account.tenants));
+  const insert = (): Promise<(string | null)[]> => mysql.transaction((tx) => insertBatch(tx, accounts, roles, tenants));
+  try {
+    return await insert();
+  } catch (error) {
+    // Another import took one of the addresses between look and insert: now the look sees it.
+    if (!isDuplicate(error)) throw error;
+    return insert();
+  }
+}
+
+async function insertBatch(tx: Tx, accounts: NewAccount[], roles: Map<string, string>, tenants: Map<string, string>): Promise<(string | null)[]> {
+  const taken = new Set((await tx.rows<{ email: string }>(`SELECT email FROM users WHERE email IN (${marks(accounts.length)})`, accounts.map((account) => account.email))).map((row) => row.email));
+  const ids = accounts.map(({ email }) => {
+    if (taken.has(email)) return null;
+    taken.add(email);
+    return uuid();
+  });
+  const fresh = accounts.flatMap((account, i) => (ids[i] === null ? [] : [{ ...account, id: ids[i]! }]));
+  const now = new Date();
+  await insertRows(tx, 'users (id, email, phone, status, password_hash, email_verified_at, phone_verified_at)', fresh.map((a) => [a.id, a.email, a.phone, a.status, a.passwordHash, a.emailVerified ? now : null, a.phoneVerified ? now : null]));
+  await insertRows(tx, 'profiles (id, user_id, provider, given_name, family_name)', fresh.flatMap((a) => a.profiles.map((p) => [uuid(), a.id, p.provider, p.givenName, p.familyName])));
+  await insertRows(tx, 'user_roles (user_id, role_id)', fresh.flatMap((a) => [...new Set(a.roles)].map((name) => [a.id, roles.get(name)!])));
+  await insertRows(tx, 'user_tenants (user_id, tenant_id)', fresh.flatMap((a) => [...new Set(a.tenants)].map((slug) => [a.id, tenants.get(slug)!])));
+  return ids;
+}
+
+async function insertRows(tx: Tx, into: string, rows: Value[][]): Promise<void> {
+  if (rows.length === 0) return;
+  const row = `(${marks(rows[0]!.length)})`;
+  await tx.run(`INSERT INTO ${into} VALUES ${rows.map(() => row).join(', ')}`, rows.flat());
+}
+
+/** Ids of roles or tenants by their name or slug; the missing ones are created. */
+async function ensureNamed(mysql: Mysql, table: 'roles' | 'tenants', column: 'name' | 'slug', wanted: string[]): Promise<Map<string, string>> {
+  const names = [...new Set(wanted)];
+  if (names.length === 0) return new Map();
+  const find = (): Promise<{ id: string; name: string }[]> => mysql.rows(`SELECT id, ${column} AS name FROM ${table} WHERE ${column} IN (${marks(names.length)})`, names);
+  const known = new Set((await find()).map((row) => row.name));
+  for (const name of names.filter((one) => !known.has(one))) {
+    if (table === 'roles') await mysql.run('INSERT IGNORE INTO roles (id, name) VALUES (?, ?)', [uuid(), name]);
+    else await mysql.run('INSERT IGNORE INTO tenants (id, name, slug) VALUES (?, ?, ?)', [uuid(), name, name]);
+  }
+  return new Map((await find()).map((row) => [row.name, row.id]));
+}
+
+/** Sets the status; gives the user id, or null when there is no such account. */
+export async function setStatus(tx: Tx, email: string, status: Status): Promise<string | null> {
+  const id = await idOf(tx, email);
+  if (id !== null) await tx.run('UPDATE users SET status = ? WHERE id = ?', [status, id]);
+  return id;
+}
+
+/** Clears every lock of the account; gives the user id, or null when there is no such account. */
+export async function clearLocks(tx: Tx, email: string): Promise<string | null> {
+  const id = await idOf(tx, email);
+  if (id === null) return null;
+  await tx.run('UPDATE users SET locked_until = NULL, gate_locked_until = NULL WHERE id = ?', [id]);
+  await tx.run('UPDATE login_sources SET locked_until = NULL WHERE user_id = ?', [id]);
+  return id;
+}
+
+async function idOf(tx: Tx, email: string): Promise<string | null> {
+  const rows = await tx.rows<{ id: string; email: string }>('SELECT id, email FROM users WHERE email = ? FOR UPDATE', [email]);
+  return rows.find((row) => row.email === email)?.id ?? null;
+}
+
+/** Names of the sources that an account is known to log in from. */
+export const listSources = (mysql: Mysql, userId: string): Promise<{ network: Buffer; device: Buffer }[]> => mysql.rows('SELECT network, device FROM login_sources WHERE user_id = ?', [userId]);
