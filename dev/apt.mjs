@@ -3,7 +3,8 @@
  * possible without asking (root, or sudo without a password); otherwise says
  * which command does it.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
+import { run } from './child.mjs';
 
 /** @typedef {'mariadb-server-core' | 'redis-server'} Package */
 
@@ -49,39 +50,17 @@ function root() {
 export async function installPackages(packages, { say }) {
   const become = root();
   if (!become || spawnSync('apt-get', ['--version'], { stdio: 'ignore' }).status !== 0) return false;
-  say(`installing ${packages.join(', ')} with apt-get; system services are not started`);
-  const [command, ...args] = [...become, 'sh', '-c', AS_ROOT, 'apt', ...packages];
-  const lines = await run(command, args, say);
-  if (lines === null) return true;
-  for (const line of lines) say(`  ${line}`);
+  say(`installing ${packages.join(', ')} with apt-get; no system service is started`);
+  const [command, ...args] = /** @type {[string, ...string[]]} */ ([...become, 'sh', '-c', AS_ROOT, 'apt', ...packages]);
+  let rest = '';
+  const onOutput = (/** @type {string} */ text) => {
+    const lines = (rest + text).split(/[\r\n]+/);
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (/^Setting up /.test(line)) say(`  ${line.replace(/ \.\.\.$/, '')}`);
+  };
+  // Ctrl-C lets it finish (the shell waits for apt-get before it obeys): a half-installed package helps nobody.
+  const { code, output } = await run(command, args, { grace: 600_000, onOutput });
+  if (code === 0) return true;
+  for (const line of output.trim().split('\n').slice(-15)) say(`  ${line}`);
   return false;
-}
-
-/**
- * Shows what changes on the machine; the rest is kept and told only on failure.
- * @param {string} command
- * @param {string[]} args
- * @param {(line: string) => void} say
- * @returns {Promise<string[] | null>} null, or the last lines of a failure
- */
-function run(command, args, say) {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
-    /** @type {string[]} */
-    const tail = [];
-    let rest = '';
-    const read = (/** @type {Buffer} */ chunk) => {
-      const lines = (rest + chunk.toString()).split(/[\r\n]+/);
-      rest = lines.pop() ?? '';
-      for (const line of lines) {
-        tail.push(line);
-        if (/^Setting up /.test(line)) say(`  ${line.replace(/ \.\.\.$/, '')}`);
-      }
-      tail.splice(0, tail.length - 15);
-    };
-    child.stdout.on('data', read);
-    child.stderr.on('data', read);
-    child.once('error', (error) => resolve([error.message]));
-    child.once('close', (code) => resolve(code === 0 ? null : [...tail, rest].filter(Boolean)));
-  });
 }
