@@ -4,7 +4,10 @@
  */
 
 /** @typedef {(line: string) => void} Say */
-/** @typedef {<T extends string | void>(name: string, doing: string, work: () => Promise<T>) => Promise<T>} Step */
+/**
+ * `work` may tell what came of it; otherwise `doing` stands as the result.
+ * @typedef {<T>(name: string, doing: string, work: (tell: (done: string, good?: boolean) => void) => Promise<T>) => Promise<T>} Step
+ */
 
 const FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
 
@@ -23,12 +26,21 @@ export function createProgress(out = process.stdout) {
     if (current) draw();
   };
 
+  /** A line that stays at the bottom of a terminal until it is replaced; elsewhere nothing. */
+  /** @type {Say} */
+  const show = (line) => {
+    current = line.slice(0, Math.max(20, (out.columns ?? 80) - 1));
+    draw();
+  };
+
   /** @type {Step} */
   const step = async (name, doing, work) => {
     const began = performance.now();
     const label = name.padEnd(10);
     const seconds = () => `${((performance.now() - began) / 1000).toFixed(1)} s`;
     let frame = 0;
+    let done = doing;
+    let isGood = true;
     const tick = () => {
       current = `${paint(36, /** @type {string} */ (FRAMES[frame++ % FRAMES.length]))} ${label} ${doing} ${paint(2, seconds())}`;
       draw();
@@ -43,8 +55,11 @@ export function createProgress(out = process.stdout) {
       say(`${mark} ${label} ${text} ${paint(2, `(${seconds()})`)}`);
     };
     try {
-      const result = await work();
-      finish(paint(32, '✔'), result || doing);
+      const result = await work((text, good = true) => {
+        done = text;
+        isGood = good;
+      });
+      finish(isGood ? paint(32, '✔') : paint(31, '✖'), done);
       return result;
     } catch (error) {
       finish(paint(31, '✖'), doing);
@@ -52,5 +67,5 @@ export function createProgress(out = process.stdout) {
     }
   };
 
-  return { say, step, paint };
+  return { say, step, show, paint };
 }

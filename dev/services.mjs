@@ -28,11 +28,7 @@ import { Refusal } from './shutdown.mjs';
  */
 
 /** @param {Say} say @returns {Step} */
-const plainSteps = (say) => async (name, _doing, work) => {
-  const result = await work();
-  if (result) say(`${name}: ${result}`);
-  return result;
-};
+const plainSteps = (say) => (name, _doing, work) => work((done) => say(`${name}: ${done}`));
 
 /**
  * @param {string} dir
@@ -72,16 +68,14 @@ export async function startServices(dir, { say, step = plainSteps(say), durable 
    * @param {(program: import('./programs.mjs').Program) => Promise<import('./daemon.mjs').Daemon & {url: string}>} open
    */
   async function begin(kind, program, open) {
-    let url = '';
-    await step(kind, `starting ${titleOf(program)}`, async () => {
-      const daemon = await open(program);
-      started.push(daemon);
-      url = daemon.url;
-      return `${titleOf(program)} on ${new URL(url).host}`;
-    });
     const remark = tooOld(kind, program);
     if (remark) say(`  note: ${remark}`);
-    return url;
+    return step(kind, `starting ${titleOf(program)}`, async (tell) => {
+      const daemon = await open(program);
+      started.push(daemon);
+      tell(`${titleOf(program)} on ${new URL(daemon.url).host}`);
+      return daemon.url;
+    });
   }
 
   return {
