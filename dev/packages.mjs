@@ -42,7 +42,7 @@ async function install(root) {
   const args = [...first, 'ci', '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--no-progress', '--loglevel=error'];
   const env = { ...process.env };
   delete env.NODE_ENV;
-  const { code, output } = await run(command, args, { cwd: root, env });
+  const { code, output } = await run(command, args, { cwd: root, env, grace: 2000 });
   if (code !== 0) throw new Refusal(`npm ci failed:\n${output.trim()}`);
 }
 

@@ -27,6 +27,7 @@ export function orderlyStop({ onSignal, lastWords = () => {} }) {
   const interrupt = (/** @type {string} */ name) => {
     if (!began) {
       if (name === 'SIGINT' && process.stderr.isTTY) process.stderr.write('\n');
+      setTimeout(() => console.error('stopping; Ctrl-C again does not wait for it'), 1500).unref();
       void stop(onSignal);
     } else if (name === 'SIGINT' && Date.now() - began > 800) {
       // npm passes on the Ctrl-C that the terminal also sent us: only a later one is a second one.

@@ -9,8 +9,9 @@ import { request as https } from 'node:https';
 import { join, relative } from 'node:path';
 import { follow, forPeople } from './applog.mjs';
 import { run } from './child.mjs';
-import { startDaemon } from './daemon.mjs';
+import { reap, startDaemon } from './daemon.mjs';
 import { createDemo } from './demo.mjs';
+import { isAlive, readIdentity } from './pid.mjs';
 import { whyNotListen } from './ports.mjs';
 import { prepare, ROOT } from './prepare.mjs';
 import { createProgress } from './progress.mjs';
@@ -40,6 +41,10 @@ try {
 }
 
 async function up() {
+  const other = readIdentity(join(HOME, 'in-use.json'));
+  if (isAlive(other)) throw new Refusal(`npm run up already runs in this folder (pid ${other?.pid}).`);
+  // A run that was killed may have left its service on the very port we want.
+  await reap(HOME, say);
   await checkPorts();
   await prepare(progress);
   mkdirSync(HOME, { recursive: true, mode: 0o700 });
@@ -88,8 +93,9 @@ async function checkPorts() {
     if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535) throw new Refusal(`${name}=${port} is not a port.`);
     const reason = await whyNotListen(Number(port), host);
     if (!reason) continue;
-    const why = reason.code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be listened on (${reason.code})`;
-    throw new Refusal(`${host}:${port} ${why}. Another one: ${name}=${Number(port) + 1} npm run up`);
+    throw new Refusal(reason.code === 'EADDRINUSE'
+      ? `${host}:${port} is in use by another program. Another port: ${name}=${Number(port) + 1} npm run up`
+      : `${host}:${port} cannot be listened on: ${reason.message}`);
   }
 }
 
