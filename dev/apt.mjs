@@ -22,18 +22,23 @@ const AS_ROOT = `
 set -e
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 LC_ALL=C.UTF-8
 policy=/usr/sbin/policy-rc.d
-if [ ! -e "$policy" ]; then
-  trap 'rm -f "$policy"' EXIT
-  trap 'exit 130' INT TERM HUP
-  printf '#!/bin/sh\\nexit 101\\n' > "$policy"
-  chmod 755 "$policy"
+if [ -e "$policy" ]; then mine=; else mine=$policy; fi
+leave() {
+  [ -z "$mine" ] || rm -f "$mine"
+  case " $packages " in
+    *' redis-server '*) update-rc.d redis-server disable > /dev/null 2>&1 || true ;;
+  esac
+}
+packages=$*
+trap leave EXIT
+trap 'exit 130' INT TERM HUP
+if [ -n "$mine" ]; then
+  printf '#!/bin/sh\nexit 101\n' > "$mine"
+  chmod 755 "$mine"
 fi
 install() { apt-get install --yes --quiet --no-install-recommends -o DPkg::Lock::Timeout=120 "$@" < /dev/null; }
 known() { for name; do apt-cache show "$name" > /dev/null 2>&1 || return 1; done; }
 known "$@" && install "$@" || { apt-get update --quiet && install "$@"; }
-case " $* " in
-  *' redis-server '*) update-rc.d redis-server disable > /dev/null 2>&1 || true ;;
-esac
 `;
 
 /** @returns {string[] | null} the words that make a command run as root, or null */
@@ -42,16 +47,16 @@ function root() {
   return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : null;
 }
 
+/** Whether this machine has apt-get and this user may use it without being asked anything. */
+export const mayInstall = () => root() !== null && spawnSync('apt-get', ['--version'], { stdio: 'ignore' }).status === 0;
+
 /**
  * @param {Package[]} packages
  * @param {{say: (line: string) => void}} out
- * @returns {Promise<boolean>} false when this machine or this user cannot install
+ * @returns {Promise<boolean>} false when it did not work; what apt-get said is shown then
  */
 export async function installPackages(packages, { say }) {
-  const become = root();
-  if (!become || spawnSync('apt-get', ['--version'], { stdio: 'ignore' }).status !== 0) return false;
-  say(`installing ${packages.join(', ')} with apt-get; no system service is started`);
-  const [command, ...args] = /** @type {[string, ...string[]]} */ ([...become, 'sh', '-c', AS_ROOT, 'apt', ...packages]);
+  const [command, ...args] = /** @type {[string, ...string[]]} */ ([...(root() ?? []), 'sh', '-c', AS_ROOT, 'apt', ...packages]);
   let rest = '';
   const onOutput = (/** @type {string} */ text) => {
     const lines = (rest + text).split(/[\r\n]+/);
@@ -59,8 +64,9 @@ export async function installPackages(packages, { say }) {
     for (const line of lines) if (/^Setting up /.test(line)) say(`  ${line.replace(/ \.\.\.$/, '')}`);
   };
   // Ctrl-C lets it finish (the shell waits for apt-get before it obeys): a half-installed package helps nobody.
-  const { code, output } = await run(command, args, { grace: 600_000, onOutput });
+  const { code, output } = await run(command, args, { grace: Infinity, onOutput });
   if (code === 0) return true;
+  if (code === 130) return false;
   for (const line of output.trim().split('\n').slice(-15)) say(`  ${line}`);
   return false;
 }

@@ -14,13 +14,13 @@ let closed = false;
 
 // The last resort for exits that nobody foresaw; an orderly stop leaves nothing for it.
 process.on('exit', () => {
-  for (const child of live.keys()) if (child.pid) signal(-child.pid, 'SIGKILL');
+  for (const [child, grace] of live) if (child.pid && grace < Infinity) signal(-child.pid, 'SIGKILL');
 });
 
 /**
  * @param {string} command
  * @param {string[]} args
- * @param {SpawnOptions & {grace?: number}} [options] grace: how long it may take to end before it is killed
+ * @param {SpawnOptions & {grace?: number}} [options] grace: how long it may take to end before it is killed; Infinity: it never is
  */
 export function start(command, args, { grace = 20_000, ...options } = {}) {
   if (closed) throw new Error('stopping');
@@ -48,7 +48,7 @@ export function end(child) {
   const grace = live.get(child) ?? 0;
   return new Promise((resolve) => {
     const pid = /** @type {number} */ (child.pid);
-    const insist = setTimeout(() => signal(-pid, 'SIGKILL'), grace);
+    const insist = grace < Infinity ? setTimeout(() => signal(-pid, 'SIGKILL'), grace) : undefined;
     child.once('exit', () => {
       clearTimeout(insist);
       resolve();

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { installCommand, installPackages } from './apt.mjs';
+import { installCommand, installPackages, mayInstall } from './apt.mjs';
 import { claim, release } from './claim.mjs';
 import { reap } from './daemon.mjs';
 import { startMysql } from './mysql.mjs';
@@ -45,7 +45,7 @@ export async function startServices(dir, { say, step = plainSteps(say), durable 
   const holder = claim(inUse);
   if (holder !== null) throw new Refusal(`The servers in ${home} are in use by a command that still runs (pid ${holder}).`);
   await reap(home, say);
-  const [mysqld, redisServer] = await providePrograms(say);
+  const [mysqld, redisServer] = await providePrograms({ say, step });
   if (fresh) for (const name of ['mariadb', 'mysql', 'redis', 'valkey']) rmSync(join(home, name), { recursive: true, force: true });
 
   const secrets = keepSecrets(join(home, 'servers.json'));
@@ -95,9 +95,9 @@ export async function startServices(dir, { say, step = plainSteps(say), durable 
 
 /**
  * The programs of those servers that no URL names, installed if they are missing.
- * @param {Say} say
+ * @param {{say: Say, step: Step}} progress
  */
-async function providePrograms(say) {
+async function providePrograms({ say, step }) {
   const find = () => Promise.all([process.env.MYSQL_URL ? null : findProgram('mysql'), process.env.REDIS_URL ? null : findProgram('redis')]);
   const missingOf = (/** @type {Awaited<ReturnType<typeof find>>} */ [mysqld, redisServer]) => /** @type {import('./apt.mjs').Package[]} */ ([
     ...(mysqld || process.env.MYSQL_URL ? [] : ['mariadb-server-core']),
@@ -106,12 +106,18 @@ async function providePrograms(say) {
   const found = await find();
   const missing = missingOf(found);
   if (missing.length === 0) return found;
-  const again = (await installPackages(missing, { say })) ? await find() : found;
+  const again = mayInstall()
+    ? await step('servers', `installing ${missing.join(' and ')} with apt-get; no system service is started`, async (tell) => {
+        const done = await installPackages(missing, { say });
+        tell(done ? `installed ${missing.join(' and ')}` : 'apt-get could not install them', done);
+        return find();
+      })
+    : found;
   const still = missingOf(again);
   if (still.length === 0) return again;
   throw new Refusal([
     `Missing on this machine: ${still.map((name) => (name === 'redis-server' ? 'a Redis server' : 'a MySQL or MariaDB server')).join(' and ')}.`,
-    'On Debian or Ubuntu this installs what is needed (it starts no system service):',
+    'On Debian or Ubuntu this installs what is needed:',
     '',
     `  ${installCommand(still)}`,
     '',
