@@ -7,6 +7,7 @@ import { fingerprint, isStamped, stamp, unstamp } from './stamp.mjs';
 
 /** A binary that does not fit this machine shows right after the installation and not in the middle of a start. */
 const LOADS = ['uWebSockets.js', '@node-rs/argon2', '@node-rs/bcrypt', 'argon2'];
+const ADVICE = 'Node 20 runs on Linux with glibc 2.27 or newer; for Node 22 and 24 uWebSockets.js needs glibc 2.38 (Debian 13, Ubuntu 24.04).';
 
 /**
  * @param {string} root
@@ -23,11 +24,13 @@ export async function preparePackages(root, step) {
 
   await step('packages', 'installing packages', async (tell) => {
     const asLocked = matchesLock(modules, lock.toString());
-    if (!asLocked) {
+    let broken = asLocked ? await whyBroken(root) : 'nothing is installed';
+    if (broken) {
       unstamp(mark);
       await install(root);
+      broken = await whyBroken(root);
     }
-    await tryBinaries(root, lock.toString());
+    if (broken) throw new Refusal(`A package has no binary that runs here (Node ${process.version} on ${process.platform}-${process.arch}):\n  ${broken}\n${ADVICE}`);
     stamp(mark, print);
     tell(asLocked ? 'are installed' : `installed ${count(modules)}`);
   });
@@ -72,14 +75,13 @@ function matchesLock(modules, lock) {
   }
 }
 
-/** @param {string} root @param {string} lock */
-async function tryBinaries(root, lock) {
-  const wanted = JSON.parse(lock).packages[''].dependencies ?? {};
-  const names = LOADS.filter((name) => name in wanted);
-  const { code, output } = await run(process.execPath, ['-e', `for (const name of ${JSON.stringify(names)}) require(name)`], { cwd: root });
-  if (code === 0) return;
-  const reason = output.split('\n').find((line) => /Error|version|not found/i.test(line)) ?? output;
-  throw new Refusal(`A package has no binary that runs here (Node ${process.version}, ${process.platform}-${process.arch}): ${reason.trim()}\nNode 20, 22 and 24 on Linux with glibc are known to work.`);
+/** @param {string} root @returns {Promise<string>} empty when all of them load */
+async function whyBroken(root) {
+  const { code, output } = await run(process.execPath, ['-e', `for (const name of ${JSON.stringify(LOADS)}) require(name)`], { cwd: root });
+  if (code === 0) return '';
+  // The innermost reason, which a package may have wrapped in advice of its own.
+  const lines = output.trim().split('\n');
+  return lines.find((line) => /GLIBC|ELF|NODE_MODULE_VERSION|Cannot find module/.test(line))?.trim() ?? lines.slice(-3).join(' ').trim();
 }
 
 /** @param {string} modules */

@@ -4,7 +4,7 @@
  * holds one of the words, and leaves the lint out.
  * The last line is always `N passed, N failed`, with skipped ones behind.
  */
-import { availableParallelism } from 'node:os';
+import os from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from './child.mjs';
 import { prepare, ROOT } from './prepare.mjs';
@@ -82,7 +82,7 @@ async function test() {
   const suite = runSuite(files, {
     cwd: ROOT,
     env,
-    jobs: Number(process.env.TEST_JOBS) || availableParallelism(),
+    jobs: Number(process.env.TEST_JOBS) || os.availableParallelism(),
     onChange: (running) => show(running.length ? `${total.passed} passed, ${total.failed} failed; running ${running.map(nameOf).join(', ')}` : ''),
     onVerdict: (verdict) => report(verdict, nameOf(verdict.file)),
   });
