@@ -3,7 +3,8 @@
  * reaches only us and we decide the order in which things stop.
  */
 import { spawn } from 'node:child_process';
-import { signal } from './pid.mjs';
+import { rmSync, writeFileSync } from 'node:fs';
+import { identify, signal } from './pid.mjs';
 
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
 /** @typedef {import('node:child_process').SpawnOptions} SpawnOptions */
@@ -20,14 +21,18 @@ process.on('exit', () => {
 /**
  * @param {string} command
  * @param {string[]} args
- * @param {SpawnOptions & {grace?: number}} [options] grace: how long it may take to end before it is killed; Infinity: it never is
+ * @param {SpawnOptions & {grace?: number, record?: string}} [options]
+ *   grace: how long it may take to end before it is killed; Infinity: it never is.
+ *   record: a file that names it while it runs, so that a later run can end it when we were killed
  */
-export function start(command, args, { grace = 20_000, ...options } = {}) {
+export function start(command, args, { grace = 20_000, record, ...options } = {}) {
   if (closed) throw new Error('stopping');
   const child = spawn(command, args, { ...options, detached: true });
   live.set(child, grace);
+  if (record && child.pid) writeFileSync(record, JSON.stringify(identify(child.pid)), { mode: 0o600 });
   child.once('exit', () => {
     live.delete(child);
+    if (record) rmSync(record, { force: true });
     // Whatever it started and did not end goes with it.
     if (child.pid) signal(-child.pid, 'SIGKILL');
   });

@@ -3,11 +3,11 @@
  * own death without blocking), its identity to a record, and it counts as ready
  * when its own log says so. Nobody else's server can be mistaken for it.
  */
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { end, start } from './child.mjs';
-import { identify, isAlive, readIdentity, signal } from './pid.mjs';
+import { isAlive, readIdentity, signal } from './pid.mjs';
 
 /**
  * @typedef {object} Daemon
@@ -40,22 +40,17 @@ export class StartFailure extends Error {
  */
 export async function startDaemon({ home, name, command, args, cwd, env, isReady, patience = 60_000 }) {
   const log = join(home, `${name}.log`);
-  const record = join(home, `${name}.pid.json`);
   const out = openSync(log, 'w', 0o600);
-  const child = start(command, args, { cwd, env: env ?? process.env, stdio: ['ignore', out, out] });
+  const child = start(command, args, { cwd, env: env ?? process.env, stdio: ['ignore', out, out], record: join(home, `${name}.pid.json`) });
   closeSync(out);
   let failure = '';
   child.once('error', (error) => {
     failure = error.message;
   });
-  if (child.pid) writeFileSync(record, JSON.stringify(identify(child.pid)), { mode: 0o600 });
 
   /** @type {Promise<string>} */
   const ended = new Promise((resolve) => {
-    child.once('exit', (code, killed) => {
-      rmSync(record, { force: true });
-      resolve(`${name} ended ${killed ? `by ${killed}` : `with exit code ${code}`}, see ${log}`);
-    });
+    child.once('exit', (code, killed) => resolve(`${name} ended ${killed ? `by ${killed}` : `with exit code ${code}`}, see ${log}`));
   });
   const isGone = () => failure !== '' || child.exitCode !== null || child.signalCode !== null;
   const deadline = Date.now() + patience;
@@ -89,6 +84,8 @@ export async function reap(home, say) {
         if (Date.now() > deadline) signal(identity.pid, 'SIGKILL');
         await sleep(50);
       }
+      // Each one led a group of its own: what it had started goes too.
+      signal(-identity.pid, 'SIGKILL');
     }
     rmSync(join(home, file), { force: true });
   }

@@ -29,7 +29,7 @@ export function createProgress(out = process.stdout) {
   /** A line that stays at the bottom of a terminal until it is replaced; elsewhere nothing. */
   /** @type {Say} */
   const show = (line) => {
-    current = line.slice(0, Math.max(20, (out.columns ?? 80) - 1));
+    current = line.slice(0, Math.max(20, (out.columns || 80) - 1));
     draw();
   };
 

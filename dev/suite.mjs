@@ -3,7 +3,7 @@
  * Plain Node instead of the tap command: that one rebuilds itself inside node_modules
  * for a changed plugin list and takes a second per run; the tests do not notice.
  */
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { end, start } from './child.mjs';
 
@@ -20,19 +20,21 @@ const isAlone = (/** @type {string} */ file) => /\.alone\.test\.m?js$/.test(base
  * @param {string[]} files
  * @param {object} how
  * @param {string} how.cwd
+ * @param {string} how.home where it is noted what runs, for the case that we are killed
  * @param {NodeJS.ProcessEnv} how.env
  * @param {number} how.jobs
  * @param {(running: string[]) => void} how.onChange
  * @param {(verdict: Verdict) => void} how.onVerdict
  */
-export async function runSuite(files, { cwd, env, jobs, onChange, onVerdict }) {
+export async function runSuite(files, { cwd, home, env, jobs, onChange, onVerdict }) {
   // After the packages are there, hence not at the top of the file.
   const { Parser } = await import('tap-parser');
   const running = new Set();
+  let count = 0;
   const one = async (/** @type {string} */ file) => {
     running.add(file);
     onChange([...running]);
-    const verdict = await runFile(file, { cwd, env, parser: new Parser() });
+    const verdict = await runFile(file, { cwd, env, parser: new Parser(), record: join(home, `${basename(file)}-${++count}.pid.json`) });
     running.delete(file);
     onVerdict(verdict);
     onChange([...running]);
@@ -46,16 +48,16 @@ export async function runSuite(files, { cwd, env, jobs, onChange, onVerdict }) {
 
 /**
  * @param {string} file
- * @param {{cwd: string, env: NodeJS.ProcessEnv, parser: any}} how
+ * @param {{cwd: string, env: NodeJS.ProcessEnv, parser: any, record: string}} how
  * @returns {Promise<Verdict>}
  */
-function runFile(file, { cwd, env, parser }) {
+function runFile(file, { cwd, env, parser, record }) {
   /** @type {Verdict} */
   const verdict = { file, passed: 0, skipped: 0, failures: [], noise: '', seconds: 0 };
   const began = performance.now();
   collect(parser, verdict);
   return new Promise((resolve) => {
-    const child = start(process.execPath, ['--enable-source-maps', file], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], grace: 5000 });
+    const child = start(process.execPath, ['--enable-source-maps', file], { cwd, env, record, stdio: ['ignore', 'pipe', 'pipe'], grace: 5000 });
     let late = false;
     const limit = setTimeout(() => {
       late = true;

@@ -14,6 +14,7 @@ import { orderlyStop, Refusal } from './shutdown.mjs';
 import { filesBelow, fingerprint, fingerprintOf, isStamped, stamp } from './stamp.mjs';
 import { runSuite } from './suite.mjs';
 
+const HOME = join(ROOT, '.local/test');
 const words = process.argv.slice(2);
 const total = { passed: 0, failed: 0, skipped: 0 };
 const progress = createProgress();
@@ -69,7 +70,7 @@ async function test() {
   const files = words.length === 0 ? all : all.filter((file) => words.some((word) => `test/${nameOf(file)}.test.ts`.includes(word.replace(/^dist\//, '').replace(/\.js$/, ''))));
   if (files.length === 0) throw new Refusal(words.length ? `No test file matches ${words.join(' or ')}.` : 'There are no test files.');
 
-  const services = await startServices(join(ROOT, '.local/test'), { ...progress, durable: false, fresh: true });
+  const services = await startServices(HOME, { ...progress, durable: false, fresh: true });
   const env = {
     TAP_TIMEOUT: '120',
     ...process.env,
@@ -81,6 +82,7 @@ async function test() {
   const began = performance.now();
   const suite = runSuite(files, {
     cwd: ROOT,
+    home: HOME,
     env,
     jobs: Number(process.env.TEST_JOBS) || os.availableParallelism(),
     onChange: (running) => show(running.length ? `${total.passed} passed, ${total.failed} failed; running ${running.map(nameOf).join(', ')}` : ''),
@@ -89,7 +91,7 @@ async function test() {
   const broken = await Promise.race([suite, services.failed]);
   if (stopper.isStopping()) return;
   if (typeof broken === 'string') throw new Refusal(broken);
-  say(`\n${files.length} test files in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  say(`\n${files.length} test ${files.length === 1 ? 'file' : 'files'} in ${((performance.now() - began) / 1000).toFixed(1)} s`);
 }
 
 /**
