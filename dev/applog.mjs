@@ -1,16 +1,17 @@
 /**
- * The service's log for people: all of it stays in the file as JSON lines, the
- * terminal gets requests, warnings and errors, one short line each.
+ * The service's log for people: the file keeps JSON lines, the terminal gets one
+ * short line for each, with particulars only for warnings and errors.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 
+/** @type {Record<string, number>} colours */
 const LEVELS = { warn: 33, error: 31, fatal: 31 };
-const HIDDEN = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'err', 'v', 'name']);
+const HIDDEN = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'err', 'requestId', 'stack']);
 
 /**
  * @param {string} line
  * @param {(code: number, text: string) => string} paint
- * @returns {string | null} null for what a newcomer need not see
+ * @returns {string | null} null for an empty line
  */
 export function forPeople(line, paint) {
   /** @type {Record<string, any>} */
@@ -22,19 +23,14 @@ export function forPeople(line, paint) {
     return line.trim() ? line : null;
   }
   if (entry === null || typeof entry !== 'object') return line;
-  const time = paint(2, String(entry.time ?? '').slice(11, 19));
-  const colour = LEVELS[/** @type {keyof typeof LEVELS} */ (entry.level)];
-  if (colour) {
-    const fields = Object.entries(entry).filter(([name]) => !HIDDEN.has(name)).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
-    const reason = entry.err?.message ? `: ${entry.err.message}` : '';
-    return `${time} ${paint(colour, entry.level)} ${entry.msg ?? ''}${reason} ${paint(2, fields.join(' '))}`.trimEnd();
-  }
-  if (entry.method && entry.path && entry.status && !entry.path.startsWith('/health/')) {
-    const took = entry.ms ?? entry.durationMs ?? entry.responseTime;
-    const code = entry.status >= 500 ? 31 : entry.status >= 400 ? 33 : 32;
-    return `${time} ${paint(code, entry.status)} ${entry.method} ${entry.path}${took === undefined ? '' : paint(2, ` ${Math.round(took)} ms`)}${entry.code ? paint(2, ` ${entry.code}`) : ''}`;
-  }
-  return null;
+  const colour = LEVELS[entry.level];
+  const time = String(entry.time ?? '').slice(11, 19);
+  const reason = entry.err?.message ? `: ${entry.err.message}` : '';
+  // What went well needs no particulars here.
+  const names = Object.keys(entry).filter((name) => (colour ? !HIDDEN.has(name) : ['action', 'outcome', 'code'].includes(name)));
+  const fields = names.map((name) => `${name}=${typeof entry[name] === 'string' ? entry[name] : JSON.stringify(entry[name])}`);
+  const parts = [paint(2, time), colour ? paint(colour, entry.level) : '', `${entry.msg ?? ''}${reason}`, fields.length ? paint(2, fields.join(' ')) : ''];
+  return parts.filter(Boolean).join(' ');
 }
 
 /**

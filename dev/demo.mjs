@@ -3,23 +3,20 @@
  * no two machines share one, and printed.
  */
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { run } from './child.mjs';
 import { Refusal } from './shutdown.mjs';
 
-/** @typedef {{email: string, password: string}} Account */
+/** @typedef {{email: string, password: string | null}} Account password: null when somebody else made the account */
 
-/** @param {string} file @returns {Account} */
-function keepAccount(file) {
+/** @param {string} file @returns {{email: string, password: string} | null} */
+function readAccount(file) {
   try {
     const { email, password } = JSON.parse(readFileSync(file, 'utf8'));
-    if (typeof email === 'string' && typeof password === 'string') return { email, password };
+    return typeof email === 'string' && typeof password === 'string' ? { email, password } : null;
   } catch {
-    // not made yet
+    return null;
   }
-  const account = { email: 'demo@example.com', password: `demo-${randomBytes(9).toString('base64url')}` };
-  writeFileSync(file, `${JSON.stringify(account, null, 2)}\n`, { mode: 0o600 });
-  return account;
 }
 
 /**
@@ -31,10 +28,17 @@ function keepAccount(file) {
  * @returns {Promise<Account & {isNew: boolean}>}
  */
 export async function createDemo({ file, cli, env, cwd }) {
-  const account = keepAccount(file);
+  const known = readAccount(file);
+  const account = known ?? { email: 'demo@example.com', password: `demo-${randomBytes(9).toString('base64url')}` };
+  // Kept before it is used: a run that ends in between must not lose it.
+  if (!known) writeFileSync(file, `${JSON.stringify(account, null, 2)}\n`, { mode: 0o600 });
   const args = [cli, 'user', 'create', '--email', account.email, '--password-stdin', '--verified'];
   const { code, output } = await run(process.execPath, args, { cwd, env, input: account.password });
+  if (code === 0) return { ...account, isNew: true };
   // The second run finds it there: that is what it should find.
-  if (code !== 0 && !/exist|duplicate|taken/i.test(output)) throw new Refusal(`The demo account could not be created:\n${output.trim()}`);
-  return { ...account, isNew: code === 0 };
+  if (!/exists already|already exists/i.test(output)) throw new Refusal(`The demo account could not be created:\n${output.trim()}`);
+  if (known) return { ...account, isNew: false };
+  // In a database of the person's own (MYSQL_URL) another folder made it.
+  rmSync(file);
+  return { email: account.email, password: null, isNew: false };
 }

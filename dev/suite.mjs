@@ -102,8 +102,8 @@ function collect(parser, verdict) {
   parser.on('assert', (/** @type {any} */ point) => {
     const isGroup = point.closingTestPoint === true;
     if (point.skip || point.todo) verdict.skipped += 1;
-    else if (!point.ok && (!isGroup || verdict.failures.length === before)) verdict.failures.push({ name: point.fullname ?? point.name, detail: describe(point.diag) });
-    else if (point.ok && !isGroup) verdict.passed += 1;
+    else if (point.ok) verdict.passed += isGroup ? 0 : 1;
+    else if (!isGroup || verdict.failures.length === before) verdict.failures.push({ name: point.fullname ?? point.name, detail: describe(point.diag) });
   });
 }
 

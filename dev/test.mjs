@@ -67,7 +67,9 @@ async function test() {
   const dist = join(ROOT, 'dist/test');
   const all = filesBelow(dist, (path) => /\.test\.m?js$/.test(path));
   const nameOf = (/** @type {string} */ file) => relative(dist, file).replace(/\.test\.m?js$/, '');
-  const files = words.length === 0 ? all : all.filter((file) => words.some((word) => `test/${nameOf(file)}.test.ts`.includes(word.replace(/^dist\//, '').replace(/\.js$/, ''))));
+  // A word may be part of a name, or the path of a source or of its output.
+  const wanted = words.map((word) => word.replace(/^(\.\/)?(dist\/)?/, '').replace(/\.m?[jt]s$/, ''));
+  const files = all.filter((file) => wanted.length === 0 || wanted.some((word) => `test/${nameOf(file)}.test`.includes(word)));
   if (files.length === 0) throw new Refusal(words.length ? `No test file matches ${words.join(' or ')}.` : 'There are no test files.');
 
   const services = await startServices(HOME, { ...progress, durable: false, fresh: true });

@@ -124,10 +124,10 @@ function isReady() {
  * @param {string} outbox
  */
 function greet(demo, outbox) {
-  const body = JSON.stringify({ email: demo.email, password: demo.password });
+  const body = JSON.stringify({ email: demo.email, password: demo.password ?? 'the password you gave it' });
   const here = (/** @type {string} */ path) => relative(process.cwd(), path) || path;
   say(`
-${paint(1, 'Log in')} as ${demo.email} with password ${demo.password}:
+${paint(1, 'Log in')} as ${demo.email}${demo.password === null ? ', which was in this database before' : ` with password ${demo.password}`}:
 
   curl -s${isTls ? 'k' : ''} ${BASE}/api/auth/login -H 'Content-Type: application/json' -H 'X-Token-Delivery: json' \\
     -d '${body}'
@@ -135,7 +135,7 @@ ${paint(1, 'Log in')} as ${demo.email} with password ${demo.password}:
   API       ${BASE}/openapi.json
   metrics   http://${reach(OPS_HOST, OPS_PORT)}/metrics
   mails     ${here(outbox)} (codes too: nothing is really sent)
-  log       ${here(LOG)} (requests and warnings also appear below)
+  log       ${here(LOG)} (its lines also appear below, shortened)
 
 Ctrl-C stops everything; the data stays in ${here(HOME)}.
 `);
