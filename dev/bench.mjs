@@ -1,0 +1,38 @@
+/**
+ * `npm run bench -- …`: the benchmark suite against private servers with durable
+ * settings. What stands behind `--` goes to the suite.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { start } from './child.mjs';
+import { prepare, ROOT } from './prepare.mjs';
+import { createProgress } from './progress.mjs';
+import { startServices } from './services.mjs';
+import { orderlyStop, Refusal } from './shutdown.mjs';
+
+const progress = createProgress();
+const stopper = orderlyStop({ onSignal: 130 });
+
+try {
+  await stopper.stop(await bench());
+} catch (error) {
+  if (!stopper.isStopping()) {
+    console.error(error instanceof Refusal ? `\n${error.message}` : error);
+    await stopper.stop(1);
+  }
+}
+
+/** @returns {Promise<number>} exit code */
+async function bench() {
+  await prepare(progress);
+  const suite = join(ROOT, 'dist/bench/run.js');
+  if (!existsSync(suite)) throw new Refusal('There is no bench/run.ts.');
+  const services = await startServices(join(ROOT, '.local/bench'), { ...progress, fresh: true });
+  const env = { ...process.env, ...services.programs, MYSQL_URL: services.mysqlUrl, REDIS_URL: services.redisUrl };
+  const child = start(process.execPath, ['--enable-source-maps', suite, ...process.argv.slice(2)], { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => resolve(code ?? 1));
+    void services.failed.then((reason) => stopper.isStopping() || reject(new Refusal(reason)));
+  });
+}

@@ -1,0 +1,116 @@
+/**
+ * `npm test`: packages, type check, lint and every test against real servers that
+ * live for this run only. `npm test -- login otp` runs the test files whose path
+ * holds one of the words, and leaves the lint out.
+ * The last line is always `N passed, N failed`, with skipped ones behind.
+ */
+import os from 'node:os';
+import { join, relative } from 'node:path';
+import { run } from './child.mjs';
+import { prepare, ROOT } from './prepare.mjs';
+import { createProgress } from './progress.mjs';
+import { startServices } from './services.mjs';
+import { orderlyStop, Refusal } from './shutdown.mjs';
+import { filesBelow, fingerprint, fingerprintOf, isStamped, stamp } from './stamp.mjs';
+import { runSuite } from './suite.mjs';
+
+const HOME = join(ROOT, '.local/test');
+const words = process.argv.slice(2);
+const total = { passed: 0, failed: 0, skipped: 0 };
+const progress = createProgress();
+const { say, step, show, paint } = progress;
+const stopper = orderlyStop({ onSignal: 130, lastWords });
+
+try {
+  await prepare(progress);
+  if (words.length === 0) await lint();
+  await test();
+} catch (error) {
+  if (!stopper.isStopping()) {
+    total.failed += 1;
+    say(error instanceof Refusal ? `\n${error.message}` : String(/** @type {Error} */ (error)?.stack ?? error));
+  }
+}
+await stopper.stop(total.failed > 0 ? 1 : 0);
+
+/** @param {number} code */
+function lastWords(code) {
+  show('');
+  if (code === 130) say('interrupted');
+  // Whatever ended this early, it did not pass.
+  const failed = code === 0 ? total.failed : Math.max(1, total.failed);
+  say(`${total.passed} passed, ${failed} failed${total.skipped ? `, ${total.skipped} skipped` : ''}`);
+}
+
+/** Repeated only when a file changed: with the type-aware rules it is the slowest step. */
+async function lint() {
+  const mark = join(ROOT, '.local/lint.stamp');
+  const skipped = /(^|\/)(node_modules|dist|\.local|\.tap|\.git|bench\/peers)$/;
+  const files = filesBelow(ROOT, (path) => /\.([mc]?[jt]s|json)$/.test(path), (path) => !skipped.test(path));
+  const print = fingerprint([process.version, fingerprintOf(files)]);
+  if (isStamped(mark, print)) return;
+  await step('lint', 'checking the style', async (tell) => {
+    const colour = process.stdout.isTTY ? ['--color'] : [];
+    const { code, output } = await run(process.execPath, [join(ROOT, 'node_modules/eslint/bin/eslint.js'), '--max-warnings', '0', ...colour, '.'], { cwd: ROOT });
+    if (code === 0) {
+      stamp(mark, print);
+      return tell('clean');
+    }
+    // The tests still run: one look shows everything that is wrong.
+    total.failed += 1;
+    tell('failed', false);
+    say(output.trim());
+  });
+}
+
+async function test() {
+  const dist = join(ROOT, 'dist/test');
+  const all = filesBelow(dist, (path) => /\.test\.m?js$/.test(path));
+  const nameOf = (/** @type {string} */ file) => relative(dist, file).replace(/\.test\.m?js$/, '');
+  // A word may be part of a name, or the path of a source or of its output.
+  const wanted = words.map((word) => word.replace(/^(\.\/)?(dist\/)?/, '').replace(/\.m?[jt]s$/, ''));
+  const files = all.filter((file) => wanted.length === 0 || wanted.some((word) => `test/${nameOf(file)}.test`.includes(word)));
+  if (files.length === 0) throw new Refusal(words.length ? `No test file matches ${words.join(' or ')}.` : 'There are no test files.');
+
+  const services = await startServices(HOME, { ...progress, durable: false, fresh: true });
+  const env = {
+    TAP_TIMEOUT: '120',
+    ...process.env,
+    ...services.programs,
+    MYSQL_URL: services.mysqlUrl,
+    REDIS_URL: services.redisUrl,
+    NODE_ENV: 'test',
+  };
+  const began = performance.now();
+  const suite = runSuite(files, {
+    cwd: ROOT,
+    home: HOME,
+    env,
+    jobs: Number(process.env.TEST_JOBS) || os.availableParallelism(),
+    onChange: (running) => show(running.length ? `${total.passed} passed, ${total.failed} failed; running ${running.map(nameOf).join(', ')}` : ''),
+    onVerdict: (verdict) => report(verdict, nameOf(verdict.file)),
+  });
+  const broken = await Promise.race([suite, services.failed]);
+  if (stopper.isStopping()) return;
+  if (typeof broken === 'string') throw new Refusal(broken);
+  say(`\n${files.length} test ${files.length === 1 ? 'file' : 'files'} in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+}
+
+/**
+ * @param {import('./suite.mjs').Verdict} verdict
+ * @param {string} name
+ */
+function report(verdict, name) {
+  if (stopper.isStopping()) return;
+  total.passed += verdict.passed;
+  total.failed += verdict.failures.length;
+  total.skipped += verdict.skipped;
+  const good = verdict.failures.length === 0;
+  const counts = [`${verdict.passed} passed`, good ? '' : `${verdict.failures.length} failed`, verdict.skipped ? `${verdict.skipped} skipped` : ''].filter(Boolean).join(', ');
+  say(`${good ? paint(32, '✔') : paint(31, '✖')} ${name}  ${counts} ${paint(2, `(${verdict.seconds.toFixed(1)} s)`)}`);
+  if (good) return;
+  const indent = (/** @type {string} */ text) => text.replace(/^(?=.)/gm, '    ');
+  for (const failure of verdict.failures) say(`\n  ${paint(31, failure.name)}\n${indent(failure.detail)}\n`);
+  const noise = verdict.noise.trim().split('\n').slice(-40).join('\n');
+  if (noise) say(`  ${paint(2, 'it also printed')}\n${indent(noise)}\n`);
+}
