@@ -39,6 +39,8 @@ export function mailTransport(url: string, from: string): Transport {
           headers: { 'Auto-Submitted': 'auto-generated' },
           subject: message.subject ?? '',
           text: message.text,
+          // Keeps the lines of the template as they are; the default breaks long ones.
+          textEncoding: 'quoted-printable',
           signal,
         });
         return { kind: 'sent' };

@@ -38,6 +38,7 @@ const KEEP_DAYS = 7;
 const SWEEP_MS = 600_000;
 /** How soon a result that MySQL did not take is offered again. */
 const RESAVE_MS = 250;
+const NOTHING = { claimed: [] as Claimed[], more: false };
 
 type Needs = Pick<Deps, 'mysql' | 'log' | 'config' | 'keyring' | 'metrics' | 'clock'>;
 
@@ -97,17 +98,16 @@ function startLane(needs: Needs, channel: Channel, templates: Templates, transpo
 
   async function run(): Promise<void> {
     while (!stopping) {
-      const claimed = onTheWay.size + BATCH <= SLOTS ? await claim() : [];
+      const { claimed, more } = onTheWay.size + BATCH <= SLOTS ? await claim() : NOTHING;
       for (const row of claimed) begin(row);
-      // A full batch: there may be more.
-      if (claimed.length < BATCH) await rest(timing.pollMs * (0.8 + 0.4 * Math.random()));
+      if (!more) await rest(timing.pollMs * (0.8 + 0.4 * Math.random()));
     }
   }
 
-  const claim = (): Promise<Claimed[]> =>
+  const claim = (): ReturnType<typeof claimDue> =>
     claimDue(mysql, channel, timing.leaseMs).catch((error: unknown) => {
       log.debug({ err: error, channel }, 'notifications could not be claimed');
-      return [];
+      return NOTHING;
     });
 
   function begin(row: Claimed): void {

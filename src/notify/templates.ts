@@ -63,7 +63,7 @@ export function loadTemplates(folder = FOLDER): Templates {
     try {
       if (template === undefined || channel === undefined || !isTenantName(tenant)) throw new Error('a template is called <tenant>/<template>.<CHANNEL>.eta');
       const render = compile(readFileSync(join(folder, tenant, file), 'utf8'), channel as Channel);
-      render({ ...sample(template), minutesLeft: 1, when });
+      if (Object.hasOwn(TEMPLATES, template)) render(sample(template as TemplateName));
       compiled.set(keyOf(tenant, template, channel as Channel), render);
     } catch (error) {
       problems.push(`${tenant}/${file}: ${(error as Error).message.split('\n', 1)[0]!}`);
@@ -105,11 +105,8 @@ function list(folder: string, problems: string[]): { tenant: string; file: strin
   }
 }
 
-/** Values that any template of that name renders with: a number is a time, too. */
-const sample = (template: string): Values => {
-  const known = template in TEMPLATES ? TEMPLATES[template as TemplateName].values : [];
-  return Object.fromEntries(known.map((value) => [value, 1]));
-};
+/** The values that a message always has; a number is a time, too. */
+const sample = (template: TemplateName): object => ({ ...Object.fromEntries(TEMPLATES[template].values.map((value) => [value, 1])), minutesLeft: 1, when });
 
 // Every value passes filterFunction, in raw tags too, and templates are compiled before any value is there: what a
 // user wrote is put into the text and never read as part of a template. Newlines in templates stay as they are.

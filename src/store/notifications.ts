@@ -32,19 +32,27 @@ export async function insertNotification(tx: Tx, row: Waiting): Promise<void> {
 /** How many messages one claim takes at most. */
 export const BATCH = 8;
 
-const DUE = `
-  SELECT id, tenant, template, recipient, payload, attempts + 1 AS attempts
-  FROM notification_outbox
-  WHERE channel = ? AND next_attempt_at <= UTC_TIMESTAMP(3) AND (claimed_until IS NULL OR claimed_until <= UTC_TIMESTAMP(3))
-  ORDER BY next_attempt_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+const DUE = 'next_attempt_at <= UTC_TIMESTAMP(3) AND (claimed_until IS NULL OR claimed_until <= UTC_TIMESTAMP(3))';
 
-/** Takes due messages of a channel for `leaseMs`. A claim that is not settled by then (a killed node) is due again. */
-export function claimDue(mysql: Mysql, channel: Channel, leaseMs: number): Promise<Claimed[]> {
+/**
+ * Takes due messages of a channel for `leaseMs`; `more` tells that others may be due. A claim that is not settled by
+ * then (a killed node) is due again.
+ */
+export function claimDue(mysql: Mysql, channel: Channel, leaseMs: number): Promise<{ claimed: Claimed[]; more: boolean }> {
   return mysql.transaction(async (tx) => {
-    const due = await tx.rows<Claimed>(DUE, [channel]);
-    if (due.length === 0) return [];
-    await tx.run(`UPDATE notification_outbox SET attempts = attempts + 1, claimed_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE id IN (${marks(due.length)})`, [leaseMs * 1000, ...due.map((row) => row.id)]);
-    return due;
+    // Looked up without locks, then locked by primary key: a locking scan holds rows that it only passes, and
+    // another claim that skips them at that moment would leave a due message until the next look.
+    const due = await tx.rows<{ id: string }>(`SELECT id FROM notification_outbox WHERE channel = ? AND ${DUE} ORDER BY next_attempt_at LIMIT ${BATCH}`, [channel]);
+    if (due.length === 0) return { claimed: [], more: false };
+    const claimed = await tx.rows<Claimed>(
+      `SELECT id, tenant, template, recipient, payload, attempts + 1 AS attempts FROM notification_outbox FORCE INDEX (PRIMARY)
+       WHERE id IN (${marks(due.length)}) AND ${DUE} FOR UPDATE SKIP LOCKED`,
+      due.map((row) => row.id),
+    );
+    if (claimed.length > 0) {
+      await tx.run(`UPDATE notification_outbox SET attempts = attempts + 1, claimed_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE id IN (${marks(claimed.length)})`, [leaseMs * 1000, ...claimed.map((row) => row.id)]);
+    }
+    return { claimed, more: due.length === BATCH };
   });
 }
 
