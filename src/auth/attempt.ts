@@ -28,10 +28,15 @@ export interface Attempt {
  * Takes a ticket of the gate.
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
  */
-export async function enter({ config, keyring, gate }: AttemptNeeds, { account, email, source, reread }: Attempt): Promise<Ticket> {
+export async function enter({ config, keyring, gate, metrics }: AttemptNeeds, { account, email, source, reread }: Attempt): Promise<Ticket> {
   const isFamiliar = config.lockoutFamiliarSources && account?.familiar === true;
   const bucket = { identity: identityOf(keyring, email), source: isFamiliar ? sourceName(source) : null };
-  return gate.enter(bucket, { ms: account ? storedLockMs(account, isFamiliar) : 0, stands: async () => lockStands(await reread()) });
+  try {
+    return await gate.enter(bucket, { ms: account ? storedLockMs(account, isFamiliar) : 0, stands: async () => lockStands(await reread()) });
+  } catch (error) {
+    countRefusal(metrics, error);
+    throw error;
+  }
 }
 
 /** A lock of the gate spares familiar sources, which have locks of their own; an operator's lock spares nobody. */
@@ -51,7 +56,8 @@ export async function fail({ gate, mysql, keyring, log, metrics, heldReplies }: 
   const penalty = await gate.fail(ticket);
   // The delay in Redis runs from here: a reply held from any earlier moment would invite a try that is still throttled.
   const failedAt = performance.now();
-  metrics.logins.inc({ outcome: code.toLowerCase() });
+  const refusal = new ApiError(code);
+  countRefusal(metrics, refusal);
   const lockMs = Math.max(penalty.ownLockMs, penalty.allLockMs);
   if (account && lockMs > 0) {
     // For a familiar source's lock too: users.locked_until is where operators see a lock and lift it.
@@ -62,19 +68,24 @@ export async function fail({ gate, mysql, keyring, log, metrics, heldReplies }: 
   const locked = penalty.ownLockMs > 0;
   await record(mysql, { ...auditOf(keyring, attempt), status: 'failure', detail: { outcome: code, locked } });
   log.info({ requestId: call.requestId, action: attempt.action, outcome: code, locked, ip: call.ip }, 'attempt refused');
-  const holdMs = lockMs > 0 ? LOCKING_MS : penalty.delayMs;
+  const holdMs = Math.max(penalty.delayMs, lockMs > 0 ? LOCKING_MS : 0);
   await heldReplies.hold(failedAt + holdMs, call.gone);
-  throw new ApiError(code);
+  throw refusal;
 }
 
 /** Gives the ticket back when the work ends in an error that says nothing about the guess. */
-export async function releaseOnThrow<T>({ gate, log }: Pick<AttemptNeeds, 'gate' | 'log'>, ticket: Ticket, work: () => Promise<T>): Promise<T> {
+export async function releaseOnThrow<T>({ gate, log, metrics }: Pick<AttemptNeeds, 'gate' | 'log' | 'metrics'>, ticket: Ticket, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    countRefusal(metrics, error);
     await gate.release(ticket).catch((late: unknown) => log.warn({ err: late }, 'a ticket of the login gate lapses by itself'));
     throw error;
   }
+}
+
+function countRefusal(metrics: Deps['metrics'], error: unknown): void {
+  if (error instanceof ApiError) metrics.logins.inc({ outcome: error.code.toLowerCase() });
 }
 
 /** The audit columns that every entry of an attempt shares. */
