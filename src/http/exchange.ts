@@ -49,6 +49,7 @@ export class Exchange {
   private leaving: AbortController | undefined;
   private aborted = false;
   private answered = false;
+  private refused = false;
   private deadline: NodeJS.Timeout | undefined;
   /** Resumes a streamed reply when the socket takes more, or is gone. */
   private resume: (() => void) | undefined;
@@ -76,7 +77,7 @@ export class Exchange {
     let size = 0;
     if (Number(this.head.headers.get('content-length') ?? 0) > BODY_MAX) this.refuseSoon();
     this.res.onData((chunk, isLast) => {
-      if (this.answered || this.aborted) return;
+      if (this.refused || this.aborted) return;
       size += chunk.byteLength;
       if (size > BODY_MAX) {
         chunks.length = 0;
@@ -120,10 +121,17 @@ export class Exchange {
     this.deadline ??= setTimeout(() => this.refuse('too-large'), DISCARD_MS);
   }
 
-  /** Answers in place of the handler and closes, since what follows on the socket is not to be trusted. */
+  /**
+   * Answers in place of the handler and closes, since what follows on the socket is not to be trusted. Not at once:
+   * inside a callback of uWebSockets.js the close would be forgotten and what follows served. Until then the request
+   * is pending, and one that follows a pending request closes the socket.
+   */
   private refuse(why: Refusal): void {
-    if (this.answered || this.aborted) return;
-    this.write(this.answering.refuse(this.incoming(NOTHING), why), true);
+    if (this.refused) return;
+    this.refused = true;
+    setImmediate(() => {
+      if (!this.answered && !this.aborted) this.write(this.answering.refuse(this.incoming(NOTHING), why), true);
+    });
   }
 
   private write(reply: Reply, close: boolean): void {
