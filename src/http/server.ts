@@ -28,10 +28,12 @@ export interface Server {
 /** Once no request was seen for so long, in ms, the sockets still open are taken to be idle. */
 const QUIET_MS = 300;
 
-/** Binds a uWebSockets.js app to one handler. */
+/**
+ * Binds a uWebSockets.js app to one handler.
+ * @throws Error that names the port that is taken or the certificate that cannot be used
+ */
 export async function listen(options: ServerOptions): Promise<Server> {
-  const { tls } = options;
-  const app = tls ? uws.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile }) : uws.App();
+  const app = createApp(options.tls);
   const open = new Set<Exchange>();
   let sockets = 0;
   let lastSeen = 0;
@@ -62,6 +64,15 @@ export async function listen(options: ServerOptions): Promise<Server> {
       app.close();
     },
   };
+}
+
+function createApp(tls: ServerOptions['tls']): Uws.TemplatedApp {
+  if (!tls) return uws.App();
+  try {
+    return uws.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile });
+  } catch (cause) {
+    throw new Error(`${tls.certFile} and ${tls.keyFile} are not a readable PEM certificate and its key`, { cause });
+  }
 }
 
 /** LIBUS_LISTEN_EXCLUSIVE_PORT; without it a second node on the same port would silently share it. */
