@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import type { EventFields, EventType } from '../events/catalogue.js';
-import { marks, type Mysql, type Queryable, type Tx } from './mysql.js';
+import { marks, type Queryable, type Tx } from './mysql.js';
 
 /** Writes an event in the transaction of the change it tells of; the relay publishes it after the commit. */
 export async function appendEvent<T extends EventType>(tx: Tx, type: T, fields: EventFields<T>, time: Date): Promise<string> {
@@ -29,15 +29,15 @@ export const dueEvents = (on: Queryable): Promise<StoredEvent[]> =>
  * Notes that events were published. With the last event of a purged account every published event of that
  * account goes, since nothing in the database may name it any longer.
  */
-export async function settlePublished(mysql: Mysql, events: StoredEvent[]): Promise<void> {
+export async function settlePublished(on: Queryable, events: StoredEvent[]): Promise<void> {
   const seqs = padded(events.map((event) => event.seq));
   const purged = events.filter((event) => event.type === 'identity.user.permanently_deleted').map((event) => event.userId);
-  await mysql.transaction(async (tx) => {
-    await tx.run(`UPDATE event_outbox SET published_at = UTC_TIMESTAMP(3) WHERE seq IN (${marks(seqs.length)})`, seqs);
-    if (purged.length === 0) return;
+  // Single statements, no transaction: a node that freezes between two of them must not keep rows locked.
+  if (purged.length > 0) {
     const users = padded(purged);
-    await tx.run(`DELETE FROM event_outbox WHERE user_id IN (${marks(users.length)}) AND published_at IS NOT NULL`, users);
-  });
+    await on.run(`DELETE FROM event_outbox WHERE user_id IN (${marks(users.length)}) AND (published_at IS NOT NULL OR seq IN (${marks(seqs.length)}))`, [...users, ...seqs]);
+  }
+  await on.run(`UPDATE event_outbox SET published_at = UTC_TIMESTAMP(3) WHERE seq IN (${marks(seqs.length)})`, seqs);
 }
 
 /** Removes the published events of an account; what is still to be published stays and goes once it is out. */
