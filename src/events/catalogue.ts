@@ -1,17 +1,54 @@
-import { Type, type Static } from '@sinclair/typebox';
+import { Type, type Static, type TObject } from '@sinclair/typebox';
 
-const instant = Type.String({ description: 'ISO 8601, UTC' });
-const userId = Type.String();
-const email = Type.String();
+const instant = (description: string) => Type.String({ format: 'date-time', description: `${description}, ISO 8601 in UTC.` });
+const userId = Type.String({ format: 'uuid', description: 'Id of the account.' });
+const email = Type.String({ description: 'Address of the account.' });
 
 /** Every event that other services may hear, with the fields its message carries beside id, type and time. */
 export const EVENTS = {
-  'identity.user.pre_deletion_validate': Type.Object({ userId, email }),
-  'identity.user.deleted': Type.Object({ userId, email, gracePeriodDays: Type.Integer(), permanentDeletionAt: instant }),
-  'identity.user.restored': Type.Object({ userId, email, originalDeletionAt: instant }),
-  'identity.user.permanently_deleted': Type.Object({ userId, email, originalDeletionAt: instant, daysInDeletedState: Type.Integer() }),
-  'identity.session.reuse_detected': Type.Object({ userId, sessionId: Type.String() }),
+  'identity.user.pre_deletion_validate': Type.Object(
+    {
+      userId,
+      email,
+      validationId: Type.String({ format: 'uuid', description: 'Names this question.' }),
+      replyTo: Type.String({ description: 'Redis list that takes the answers: RPUSH {"source"} to agree, {"source", "reason"} to block.' }),
+      deadline: instant('Answers count until then; none must be sent later'),
+    },
+    { description: 'An account is about to be deleted. Sent on the channel only: a question from the past must not be answered.' },
+  ),
+  'identity.user.deleted': Type.Object(
+    { userId, email, gracePeriodDays: Type.Integer({ description: 'Days during which the owner can restore the account.' }), permanentDeletionAt: instant('When the grace period ends') },
+    { description: 'An account was soft-deleted.' },
+  ),
+  'identity.user.restored': Type.Object({ userId, email, originalDeletionAt: instant('When the account had been deleted') }, { description: 'A soft-deleted account was restored.' }),
+  'identity.user.permanently_deleted': Type.Object(
+    { userId, email, originalDeletionAt: instant('When the account had been soft-deleted'), daysInDeletedState: Type.Integer({ description: 'Whole days from then to the purge.' }) },
+    { description: 'An account and what belonged to it were removed for good.' },
+  ),
+  'identity.session.reuse_detected': Type.Object(
+    { userId, sessionId: Type.String({ format: 'uuid', description: 'The session, now revoked.' }) },
+    { description: 'A refresh token that had been replaced was used again: its session was revoked.' },
+  ),
 } as const;
 
 export type EventType = keyof typeof EVENTS;
 export type EventFields<T extends EventType> = Static<(typeof EVENTS)[T]>;
+
+/** A message as subscribers and consumers of the stream get it. */
+export type EventMessage<T extends EventType = EventType> = T extends EventType ? { id: string; type: T; time: string } & EventFields<T> : never;
+
+export const EVENT_TYPES = Object.keys(EVENTS) as EventType[];
+
+export const isEventType = (word: string): word is EventType => Object.hasOwn(EVENTS, word);
+
+/** JSON Schema of the whole flat message of a type. */
+export const messageSchema = (type: EventType): TObject =>
+  Type.Object(
+    {
+      id: Type.String({ format: 'uuid', description: 'The same on every repeat of the message.' }),
+      type: Type.Literal(type),
+      time: instant('When it happened'),
+      ...EVENTS[type].properties,
+    },
+    { title: type, ...(EVENTS[type].description === undefined ? {} : { description: EVENTS[type].description }) },
+  );

@@ -44,4 +44,10 @@ export const KEYS = {
   gateHeld: (identity: string, source: string | null): string => `idp:{${identity}}:held:${source ?? 'all'}`,
   /** One sliding window. */
   limit: (name: string, counted: string): string => `idp:{${counted}}:limit:${name}`,
+  /** The stream of events; the contract with consumers, and the only key without a TTL. */
+  events: 'idp:events',
+  /** Names the relay that publishes now. Its tag is the whole name of the stream, so that both share a slot. */
+  relayLease: 'idp:{idp:events}:relay',
+  /** What services answer to one question about a deletion. */
+  deletionAnswers: (validationId: string): string => `idp:{${validationId}}:answers`,
 };

@@ -54,6 +54,35 @@ export const BINDINGS = {
     () => [],
     (marked: number) => marked,
   ),
+  relayTake: script(
+    'relay-take',
+    (k: { lease: string }) => [k.lease],
+    (a: { token: string; leaseMs: number }) => [a.token, a.leaseMs],
+    ([taken, leftMs]: [number, number]) => ({ taken: taken === 1, leftMs }),
+  ),
+  relayPublish: script(
+    'relay-publish',
+    (k: { stream: string; lease: string }) => [k.stream, k.lease],
+    (a: { token: string; leaseMs: number; keepMs: number; events: { type: string; message: string }[] }) => [
+      a.token,
+      a.leaseMs,
+      a.keepMs,
+      JSON.stringify(a.events.flatMap((event) => [event.type, event.message])),
+    ],
+    (published: number) => published === 1,
+  ),
+  relayRelease: script(
+    'relay-release',
+    (k: { lease: string }) => [k.lease],
+    (a: { token: string; leaseMs: number }) => [a.token, a.leaseMs],
+    (again: number) => again === 1,
+  ),
+  deletionAsk: script(
+    'deletion-ask',
+    (k: { answers: string }) => [k.answers],
+    (a: { keepMs: number; channel: string; message: string }) => [a.keepMs, a.channel, a.message],
+    (asked: number) => asked === 1,
+  ),
 } as const;
 
 type Bindings = typeof BINDINGS;

@@ -1,0 +1,125 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { createConnection } from 'mysql2/promise';
+import t from 'tap';
+import { ANN, commitEvent, disorder, openNode, openStores, pause, relayOn, streamed, unpublished, until, USERS, type Node } from '../src/events/node.js';
+import { ownRedis } from '../support/stores.js';
+
+t.test('an event whose node died before it could wake its relay is published by another within about a second', async (t) => {
+  const urls = await openStores(t);
+  const node = await openNode(t, urls);
+  relayOn(t, await openNode(t, urls));
+  await pause(50);
+  await commitEvent(node.mysql, ANN, 1);
+  const took = await until(async () => (await node.redis.xlen('idp:events')) === 1);
+  t.ok(took < 1300, `${took} ms`);
+});
+
+t.test('a relay that died with the lease is succeeded within about a second', async (t) => {
+  const node = await openNode(t, await openStores(t));
+  await node.scripts.relayTake({ lease: 'idp:{idp:events}:relay' }, { token: 'dead', leaseMs: 1000 });
+  await commitEvent(node.mysql, ANN, 1);
+  const started = performance.now();
+  relayOn(t, node);
+  await until(async () => (await node.redis.xlen('idp:events')) === 1);
+  const took = performance.now() - started;
+  t.ok(took > 500 && took < 1300, `${took} ms`);
+});
+
+t.test('when an event was published but could not be marked, it is repeated with the same id', async (t) => {
+  const urls = await openStores(t);
+  const node = await openNode(t, urls);
+  await commitEvent(node.mysql, ANN, 1);
+  const holder = await createConnection({ uri: urls.mysql });
+  t.teardown(() => holder.end());
+  await holder.query('START TRANSACTION');
+  await holder.query('SELECT seq FROM event_outbox FOR UPDATE');
+  relayOn(t, node);
+  await until(async () => (await node.redis.xlen('idp:events')) >= 2);
+  await holder.query('ROLLBACK');
+  await until(async () => (await unpublished(node)) === 0);
+  const messages = await streamed(node.redis);
+  t.ok(messages.length >= 2);
+  t.equal(new Set(messages.map((message) => JSON.stringify(message))).size, 1);
+});
+
+t.test('while Redis is away events wait, and all go out once it is back', async (t) => {
+  const urls = await openStores(t);
+  const node = await openNode(t, urls);
+  const relay = relayOn(t, node);
+  await urls.server.stop();
+  for (let n = 1; n <= 200; n += 1) {
+    await commitEvent(node.mysql, ANN, n);
+    relay.wake();
+  }
+  await pause(300);
+  t.equal(await unpublished(node), 200);
+  const back = await ownRedis(t, [], urls.server.port);
+  const took = await until(async () => (await unpublished(node)) === 0, 5000);
+  t.ok(took < 5000, `${took} ms`);
+  const reader = await openNode(t, { mysql: urls.mysql, redis: back.url });
+  const messages = await streamed(reader.redis);
+  t.same(disorder(messages), []);
+  t.equal(new Set(messages.map((message) => message.id)).size, 200);
+});
+
+/** How often the next test kills a relay; more by hand. */
+const KILLS = Number(process.env.KILLS ?? 5);
+
+async function startChild(urls: { mysql: string; redis: string }) {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('relay-child.js', import.meta.url))], {
+    env: { ...process.env, MYSQL_URL: urls.mysql, REDIS_URL: urls.redis },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  return child;
+}
+
+async function commitMany(node: Node, from: number, to: number): Promise<void> {
+  await Promise.all(
+    USERS.map(async (user) => {
+      for (let n = from; n <= to; n += 1) await commitEvent(node.mysql, user, n);
+    }),
+  );
+}
+
+t.test(`a relay killed ${KILLS} times in the middle of its work loses nothing, and repeats under the same ids`, { timeout: KILLS * 10_000 }, async (t) => {
+  const urls = await openStores(t);
+  const node = await openNode(t, urls);
+  const PER_ROUND = 60;
+  for (let round = 0; round < KILLS; round += 1) {
+    const before = await node.redis.xlen('idp:events');
+    await commitMany(node, round * PER_ROUND + 1, (round + 1) * PER_ROUND);
+    const child = await startChild(urls);
+    await until(async () => (await node.redis.xlen('idp:events')) > before);
+    await pause(Math.random() * 4);
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
+  }
+  relayOn(t, node);
+  await until(async () => (await unpublished(node)) === 0);
+  const messages = await streamed(node.redis);
+  t.same(disorder(messages), []);
+  t.equal(new Set(messages.map((message) => message.id)).size, KILLS * PER_ROUND * USERS.length);
+  t.comment(`${messages.length - KILLS * PER_ROUND * USERS.length} repeats`);
+});
+
+t.test('a relay frozen past its lease publishes nothing behind its successor', async (t) => {
+  const urls = await openStores(t);
+  const node = await openNode(t, urls);
+  await commitMany(node, 1, 400);
+  const child = await startChild(urls);
+  t.teardown(() => child.kill('SIGKILL'));
+  await until(async () => (await node.redis.xlen('idp:events')) > 0);
+  child.kill('SIGSTOP');
+  const relay = relayOn(t, node);
+  await until(async () => (await unpublished(node)) === 0);
+  child.kill('SIGCONT');
+  await commitMany(node, 401, 420);
+  relay.wake();
+  await until(async () => (await unpublished(node)) === 0);
+  const messages = await streamed(node.redis);
+  t.same(disorder(messages), []);
+  t.equal(new Set(messages.map((message) => message.id)).size, 420 * USERS.length);
+});

@@ -1,0 +1,38 @@
+import { Ajv } from 'ajv';
+import t from 'tap';
+import { EVENT_TYPES, messageSchema, type EventFields, type EventType } from '../../../src/events/catalogue.js';
+import { appendEvent } from '../../../src/store/outbox.js';
+import { ANN, openNode, openStores } from './node.js';
+
+const at = new Date('2026-01-31T08:00:00.123Z');
+const samples: { [T in EventType]: EventFields<T> } = {
+  'identity.user.pre_deletion_validate': { userId: ANN, email: 'ann@example.com', validationId: ANN, replyTo: 'idp:{x}:answers', deadline: at.toISOString() },
+  'identity.user.deleted': { userId: ANN, email: 'ann@example.com', gracePeriodDays: 30, permanentDeletionAt: at.toISOString() },
+  'identity.user.restored': { userId: ANN, email: 'ann@example.com', originalDeletionAt: at.toISOString() },
+  'identity.user.permanently_deleted': { userId: ANN, email: 'ann@example.com', originalDeletionAt: at.toISOString(), daysInDeletedState: 30 },
+  'identity.session.reuse_detected': { userId: ANN, sessionId: ANN },
+};
+
+const ajv = new Ajv({ formats: { uuid: /^[0-9a-f-]{36}$/, 'date-time': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/ } });
+
+t.test('every message is flat and as its schema says', async (t) => {
+  const node = await openNode(t, await openStores(t));
+  for (const type of EVENT_TYPES) {
+    const id = await node.mysql.transaction((tx) => appendEvent(tx, type, samples[type], at));
+    const [row] = await node.mysql.rows<{ message: string }>('SELECT message FROM event_outbox WHERE id = ?', [id]);
+    const message = JSON.parse(row!.message) as unknown;
+    t.same(message, { id, type, time: at.toISOString(), ...samples[type] });
+    t.ok(ajv.validate(messageSchema(type), message), ajv.errorsText());
+  }
+});
+
+t.test('every schema demands every field and describes it', (t) => {
+  for (const type of EVENT_TYPES) {
+    const schema = messageSchema(type);
+    t.same(schema.required, Object.keys(schema.properties));
+    t.ok(schema.description, type);
+    for (const [name, field] of Object.entries(schema.properties)) t.ok(name === 'type' || field.description, `${type} ${name}`);
+    t.notOk(ajv.validate(schema, { id: ANN, type, time: at.toISOString() }));
+  }
+  t.end();
+});

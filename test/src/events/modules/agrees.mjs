@@ -1,0 +1,1 @@
+export default async ({ on }) => on('identity.user.pre_deletion_validate', () => undefined);

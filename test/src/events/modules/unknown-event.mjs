@@ -1,0 +1,1 @@
+export default ({ on }) => on('identity.user.renamed', () => undefined);
