@@ -1,0 +1,220 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createConnection } from 'mysql2/promise';
+import t from 'tap';
+import { startSender } from '../../../src/notify/sender.js';
+import { loadTemplates } from '../../../src/notify/templates.js';
+import { startMailServer, type Answer } from '../../support/mail.js';
+import { CODE, codeMail, counted, notifyNeeds, queue, rows, settled } from '../../support/notify.js';
+
+t.test('a queued mail arrives at once, and its code, values and address leave the database', async (t) => {
+  const server = await startMailServer(t);
+  const { needs, lines } = await notifyNeeds(t, { SMTP_URL: server.url, MAIL_FROM: 'Portcullis <no-reply@id.example>' });
+  const sender = startSender(needs, { timing: { pollMs: 60_000 } });
+  t.teardown(() => sender.close());
+  await sleep(100);
+  await queue(needs, codeMail());
+  const queuedAt = performance.now();
+  sender.wake();
+  const [mail] = await server.received(1);
+  t.ok(performance.now() - queuedAt < 2_000, 'long before the next look');
+
+  t.match(mail, { from: 'no-reply@id.example', to: ['ada@example.com'], text: /^Hello Ada,\n\n[^]+\n\n {4}48151623\n/ });
+  const header = (name: string): string[] => mail!.headers.filter((line) => line.toLowerCase().startsWith(`${name}:`));
+  t.same(header('to'), ['To: ada@example.com']);
+  t.same(header('from'), ['From: Portcullis <no-reply@id.example>']);
+  t.same(header('subject'), ['Subject: Your code to delete your account']);
+  t.same(header('auto-submitted'), ['Auto-Submitted: auto-generated']);
+
+  const [row] = await settled(needs);
+  t.match(row, { payload: null, recipient: null, next_attempt_at: null, claimed_until: null, failed_at: null, attempts: 1 });
+  t.same(header('message-id'), [`Message-ID: <${row!.id}@id.example>`], 'the same on every try');
+  t.notMatch(JSON.stringify(lines), /ada@|48151623|Ada\b|0199aaaa/, 'the log holds no address, code, name or user id');
+  t.equal(await counted(needs, 'EMAIL', 'sent'), 1);
+});
+
+t.test('a mail that is refused for now is tried again and arrives once', async (t) => {
+  const answers: Answer[] = [{ code: 451, text: 'greylisted, ada@example.com' }, { code: 452, text: 'too busy' }];
+  const server = await startMailServer(t, { answer: () => answers.shift() ?? null });
+  const { needs } = await notifyNeeds(t, { SMTP_URL: server.url });
+  await queue(needs, codeMail());
+  const sender = startSender(needs, { timing: { pollMs: 10, backoffMs: 10 } });
+  t.teardown(() => sender.close());
+  const [row] = await settled(needs);
+  t.match(row, { attempts: 3, failed_at: null, last_error: null });
+  t.equal(server.mails.length, 1);
+  t.equal(await counted(needs, 'EMAIL', 'retried'), 2);
+});
+
+t.test('each wait is about four times as long as the one before', async (t) => {
+  const { needs } = await notifyNeeds(t, { SMTP_URL: 'smtp://127.0.0.1:1' });
+  await queue(needs, codeMail());
+  const sender = startSender(needs, { timing: { pollMs: 5, backoffMs: 100_000 } });
+  t.teardown(() => sender.close());
+  const waitAfter = async (attempt: number): Promise<number> => {
+    for (;;) {
+      const [row] = await rows(needs);
+      if (row!.attempts === attempt && row!.claimed_until === null) {
+        t.equal(row!.last_error, 'smtp: ESOCKET CONN');
+        return row!.next_attempt_at!.getTime() - needs.clock.now();
+      }
+      await sleep(5);
+    }
+  };
+  for (const [attempt, expected] of [[1, 100_000], [2, 400_000], [3, 1_600_000]] as const) {
+    const wait = await waitAfter(attempt);
+    t.ok(wait > expected * 0.7 && wait < expected * 1.3, `${attempt}: ${wait}`);
+    await needs.mysql.run('UPDATE notification_outbox SET next_attempt_at = UTC_TIMESTAMP(3)');
+  }
+});
+
+t.test('a mail that is refused for good is not tried again', async (t) => {
+  const server = await startMailServer(t, { answer: (to) => ({ code: 550, text: `5.1.1 <${to}> user unknown` }) });
+  const { needs, lines } = await notifyNeeds(t, { SMTP_URL: server.url });
+  await queue(needs, codeMail());
+  const sender = startSender(needs, { timing: { pollMs: 10, backoffMs: 1 } });
+  t.teardown(() => sender.close());
+  const [row] = await settled(needs);
+  t.match(row, { attempts: 1, sent_at: null, last_error: 'smtp: 550 EENVELOPE RCPT TO', payload: null, recipient: null });
+  t.match(lines.filter((line) => line.level === 50), [{ msg: 'notification given up', reason: 'smtp: 550 EENVELOPE RCPT TO' }]);
+  t.notMatch(JSON.stringify(lines), /ada@/);
+});
+
+t.test('a code that has expired is not sent', async (t) => {
+  const server = await startMailServer(t);
+  const { needs } = await notifyNeeds(t, { SMTP_URL: server.url });
+  await queue(needs, codeMail({ data: { otp: CODE, expiresAt: new Date(Date.now() - 1000).toISOString(), gracePeriodDays: 30 } }));
+  const sender = startSender(needs);
+  t.teardown(() => sender.close());
+  t.match(await settled(needs), [{ sent_at: null, last_error: 'expired', payload: null, recipient: null }]);
+  t.same(server.mails, []);
+});
+
+t.test('what a user wrote neither adds a recipient nor a header, and arrives as it is', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-templates-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, 'global'));
+  writeFileSync(join(folder, 'global/account_restored.EMAIL.eta'), "Subject: For <%= it.name ?? 'you' %>\n\nHello <%= it.name ?? 'you' %>!\n");
+  const server = await startMailServer(t);
+  const { needs } = await notifyNeeds(t, { SMTP_URL: server.url });
+  const names = ['{{7*7}}', '<%= 1 %>', '${7*7}', '<script>alert(1)</script>', '%0aBcc: eve@example.com', 'x\r\nBcc: eve@example.com', 'x\nBcc: eve@example.com\n\nbody', '\u200fx\u202ey', 'Zoë 😀', '.', '=?utf-8?q?x?='];
+  for (const name of names) await queue(needs, { userId: null, tenant: null, template: 'account_restored', channel: 'EMAIL', to: 'ada@example.com', data: { name } });
+  const sender = startSender(needs, { templates: loadTemplates(folder) });
+  t.teardown(() => sender.close());
+  await settled(needs);
+
+  t.equal(server.mails.length, names.length);
+  for (const mail of server.mails) {
+    t.same(mail.to, ['ada@example.com']);
+    t.same(mail.headers.filter((line) => /^(to|cc|bcc):/i.test(line)), ['To: ada@example.com']);
+    t.equal(mail.headers.filter((line) => /^subject:/i.test(line)).length, 1);
+  }
+  const texts = server.mails.map((mail) => mail.text.trim()).sort();
+  const expected = names.map((name) => `Hello ${name.replace(/[\r\n]+/g, ' ')}${name.includes('\u202e') ? '\u202c' : ''}!`).sort();
+  t.same(texts, expected);
+});
+
+t.test('a recipient that is not exactly one address gets nothing', async (t) => {
+  const server = await startMailServer(t);
+  const { needs } = await notifyNeeds(t, { SMTP_URL: server.url });
+  const recipients = ['ada@example.com, eve@example.com', 'ada@example.com;eve@example.com', 'Eve <eve@example.com>', 'ada@example.com\r\nBcc: eve@example.com', 'a b@example.com', 'ada@eve@example.com', 'ada', '', 'g: eve@example.com;', '"x" <eve@example.com>', 'ada@example.com\u0000'];
+  for (const to of recipients) await queue(needs, codeMail({ to }));
+  const sender = startSender(needs);
+  t.teardown(() => sender.close());
+  const done = await settled(needs);
+  t.same(done.map((row) => row.last_error), recipients.map(() => 'smtp: the recipient is not one address'));
+  t.same(server.mails, []);
+});
+
+t.test('two nodes send each message once', async (t) => {
+  const server = await startMailServer(t);
+  const { needs, url } = await notifyNeeds(t, { SMTP_URL: server.url });
+  const { needs: other } = await notifyNeeds(t, { SMTP_URL: server.url }, url);
+  for (let i = 0; i < 60; i += 1) await queue(needs, codeMail({ to: `user${i}@example.com` }));
+  const senders = [startSender(needs), startSender(other)];
+  t.teardown(() => Promise.all(senders.map((sender) => sender.close())));
+  t.ok((await settled(needs)).every((row) => row.attempts === 1));
+  t.same(server.mails.map((mail) => mail.to[0]).sort(), Array.from({ length: 60 }, (_, i) => `user${i}@example.com`).sort());
+});
+
+t.test('what a killed node held is sent by another when the lease is over', async (t) => {
+  let hold = true;
+  let asked = (): void => undefined;
+  const reached = new Promise<void>((resolve) => (asked = resolve));
+  const server = await startMailServer(t, {
+    async answer() {
+      asked();
+      while (hold) await sleep(10);
+      return null;
+    },
+  });
+  const { needs, url } = await notifyNeeds(t, { SMTP_URL: server.url });
+  await queue(needs, codeMail());
+  const node = fork(new URL('../../support/sender-node.js', import.meta.url), [url, server.url, '1000'], { stdio: 'ignore' });
+  await reached;
+  const ended = once(node, 'exit');
+  node.kill('SIGKILL');
+  await ended;
+  t.match(await rows(needs), [{ attempts: 1, sent_at: null }]);
+
+  hold = false;
+  const sender = startSender(needs, { timing: { pollMs: 20 } });
+  t.teardown(() => sender.close());
+  t.match(await settled(needs), [{ attempts: 2, payload: null, recipient: null }]);
+  t.equal(server.mails.length, 1);
+});
+
+t.test('a result that MySQL does not take at first is kept: the mail is not sent twice', async (t) => {
+  const { needs: quiet, url } = await notifyNeeds(t);
+  const holder = await createConnection({ uri: url });
+  t.teardown(() => holder.end());
+  const server = await startMailServer(t, {
+    async taken() {
+      await holder.query('START TRANSACTION');
+      await holder.query('SELECT id FROM notification_outbox FOR UPDATE');
+    },
+  });
+  const { needs } = await notifyNeeds(t, { SMTP_URL: server.url }, url);
+  await queue(quiet, codeMail());
+  const sender = startSender(needs, { timing: { pollMs: 20, leaseMs: 300 } });
+  t.teardown(() => sender.close());
+  await server.received(1);
+  await sleep(1_500);
+  t.match(await rows(quiet), [{ sent_at: null, attempts: 1 }]);
+  await holder.query('ROLLBACK');
+  await settled(quiet);
+  await sleep(300);
+  t.equal(server.mails.length, 1);
+});
+
+t.test('a channel that hangs holds up no other', async (t) => {
+  const server = await startMailServer(t, { answer: () => new Promise<never>(() => undefined) });
+  const { needs } = await notifyNeeds(t, { SMTP_URL: server.url });
+  for (let i = 0; i < 40; i += 1) await queue(needs, codeMail());
+  await queue(needs, codeMail({ channel: 'SMS', to: '+4915112345' }));
+  const sender = startSender(needs, { timing: { closeMs: 50 } });
+  const smsDone = async (): Promise<boolean> => (await needs.mysql.rows("SELECT id FROM notification_outbox WHERE channel = 'SMS' AND failed_at IS NOT NULL")).length === 1;
+  while (!(await smsDone())) await sleep(10);
+  t.equal((await rows(needs)).filter((row) => row.attempts === 1).length, 17, '16 mails on their way at most');
+
+  const closing = performance.now();
+  await sender.close();
+  t.ok(performance.now() - closing < 2_000, 'close does not wait for ever');
+  const left = (await rows(needs)).filter((row) => row.payload !== null);
+  t.equal(left.length, 40, 'what was not sent stays queued');
+  t.ok(left.every((row) => row.claimed_until === null), 'and belongs to nobody');
+});
+
+t.test('a message sealed under a lost key is given up', async (t) => {
+  const server = await startMailServer(t);
+  const { needs, url } = await notifyNeeds(t);
+  const { needs: rekeyed } = await notifyNeeds(t, { SMTP_URL: server.url, SECRET_KEY: Buffer.alloc(32, 9).toString('base64') }, url);
+  await queue(needs, codeMail());
+  const sender = startSender(rekeyed);
+  t.teardown(() => sender.close());
+  t.match(await settled(needs), [{ last_error: 'sealed under an unknown SECRET_KEY' }]);
+});
