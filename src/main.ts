@@ -13,7 +13,6 @@ async function start(): Promise<void> {
   const pending = await pendingMigrations(config.mysqlUrl).catch((error: unknown) => fail(log, error, 'MySQL cannot be used'));
   if (pending.length > 0) fail(log, null, `the database lacks migrations (${pending.join(', ')}): run "npm run cli -- migrate"`);
   const app = await buildApp(config, log).catch((error: unknown) => fail(log, error, 'the service cannot start'));
-  log.info({ host: config.host, port: app.port, opsPort: app.opsPort }, 'listening');
 
   let stopping = false;
   const stop = (signal: string): void => {
@@ -28,6 +27,8 @@ async function start(): Promise<void> {
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  // Last: whoever reads this line may send a signal at once.
+  log.info({ host: config.host, port: app.port, opsPort: app.opsPort }, 'listening');
 }
 
 function readConfig(): Config {

@@ -1,0 +1,22 @@
+import t from 'tap';
+import { startNodes } from '../support/nodes.js';
+
+t.test('a session opened on one node is known and ended on every other', async (t) => {
+  const { nodes, account } = await startNodes(t, 3);
+  const { email, password } = await account();
+  const tokens = (await nodes[0]!.client().login(email, password)).body;
+  const token = tokens['accessToken'] as string;
+  for (const node of nodes) t.match(await node.client().profile(token), { status: 200, body: { email } });
+
+  await nodes[1]!.client().request('POST', '/api/auth/logout', { headers: { authorization: `Bearer ${token}` } });
+
+  for (const node of nodes) {
+    t.match(await node.client().profile(token), { status: 401, body: { code: 'UNAUTHENTICATED' } });
+    t.match(await node.client().refresh(tokens['refreshToken']), { status: 401, body: { code: 'REFRESH_SESSION_REVOKED' } });
+  }
+});
+
+t.test('a node that is told to stop ends by itself with code 0', async (t) => {
+  const { nodes } = await startNodes(t, 1);
+  t.equal(await nodes[0]!.stop(), 0);
+});
