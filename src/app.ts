@@ -6,11 +6,16 @@ import { refreshSession } from './auth/refresh.js';
 import { loadSigningKeys } from './auth/signing-keys.js';
 import { startClock } from './clock.js';
 import type { Config } from './config/settings.js';
+import { createErrands } from './errands.js';
+import { loadHandlers } from './events/handlers.js';
+import { startRelay } from './events/relay.js';
+import { createDeletionValidators } from './events/validators.js';
 import { createPipeline, type Guards } from './http/pipeline.js';
 import { listen, type Server } from './http/server.js';
 import { createKeyring } from './keyring.js';
 import { createLimits, LIMITS, type LimitName } from './limits.js';
 import type { Log } from './log.js';
+import { startSender } from './notify/sender.js';
 import { createReadiness } from './ops/health.js';
 import { createMetrics, watchHashing } from './ops/metrics.js';
 import { HEALTH_ROUTES, OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
@@ -27,7 +32,7 @@ export interface App {
   readonly port: number;
   readonly opsPort: number;
   readonly needs: RouteNeeds;
-  /** Stops in a fixed order: readiness, held replies, listeners, threads, stores. */
+  /** Stops in a fixed order: readiness, held replies, listeners, errands, relay, sender, threads, stores. */
   close(): Promise<void>;
 }
 
@@ -57,6 +62,11 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   const signing = createSigning(log);
   const readiness = createReadiness({ mysql, redis });
 
+  const handlers = await loadHandlers({ config, log });
+  const errands = createErrands(log);
+  const relay = startRelay({ mysql, scripts, log, config, metrics }, handlers);
+  const sender = startSender({ mysql, log, config, keyring, metrics, clock });
+
   const needs: RouteNeeds & OpsNeeds = {
     ...{ config, keyring, log, metrics, clock, mysql, redis, scripts, hashing, signing, readiness },
     limits: createLimits(config, keyring, scripts),
@@ -64,8 +74,10 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     heldReplies: createHeldReplies((held) => metrics.heldReplies.set(held)),
     gate: createGate({ config, scripts }, redis),
     flights: createFlights(),
-    events: { wake: () => undefined },
-    notify: { wake: () => undefined },
+    errands,
+    events: relay,
+    notify: sender,
+    deletionValidators: createDeletionValidators({ config, log, redis, scripts, clock }, handlers),
     liveSession: liveSessionReader(mysql),
     profile: profileReader(mysql),
   };
@@ -91,6 +103,9 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
       readiness.leave();
       needs.heldReplies.releaseAll();
       await stop(server, ops);
+      // What was promised with a reply comes first: it may still write events and messages.
+      await errands.close();
+      await Promise.all([relay.close(), sender.close()]);
       clock.stop();
       await Promise.all([hashing.close(), signing.close()]);
       redis.disconnect();

@@ -2,9 +2,13 @@ import type { SigningKeys } from './auth/signing-keys.js';
 import type { HeldReplies } from './auth/held-replies.js';
 import type { Clock } from './clock.js';
 import type { Config } from './config/settings.js';
+import type { Errands } from './errands.js';
+import type { Events } from './events/relay.js';
+import type { DeletionValidators } from './events/validators.js';
 import type { Keyring } from './keyring.js';
 import type { Limits } from './limits.js';
 import type { Log } from './log.js';
+import type { Notify } from './notify/sender.js';
 import type { Metrics } from './ops/metrics.js';
 import type { Hashing } from './pools/hashing.js';
 import type { Signing } from './pools/signing.js';
@@ -29,10 +33,10 @@ export interface Deps {
   readonly signing: Signing;
   readonly signingKeys: SigningKeys;
   readonly heldReplies: HeldReplies;
-  /** Rouses the relay after a commit that wrote an event. */
-  readonly events: { wake(): void };
-  /** Rouses the sender after a commit that queued a message. */
-  readonly notify: { wake(): void };
+  readonly errands: Errands;
+  readonly events: Events;
+  readonly notify: Notify;
+  readonly deletionValidators: DeletionValidators;
   readonly liveSession: ReturnType<typeof liveSessionReader>;
   readonly profile: ReturnType<typeof profileReader>;
 }

@@ -1,10 +1,10 @@
 import type { Deps } from '../deps.js';
 import { empty, type Reply } from '../http/call.js';
+import { endCookies } from '../http/cookies.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
 import { revoke } from '../store/sessions.js';
-import { endCookies } from './session.js';
 
 /** POST /api/auth/logout: revokes the session of the call, on every node at once. */
 export const logout = userEndpoint({

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import type { Deps } from '../deps.js';
 import { json, type Call, type Reply } from '../http/call.js';
-import { clearCookies, setCookie } from '../http/cookies.js';
+import { setCookie } from '../http/cookies.js';
 import { issueXsrf } from '../http/csrf.js';
 import { sha256 } from '../keyring.js';
 import { insertSession } from '../store/sessions.js';
@@ -75,10 +75,4 @@ export function deliver({ config, keyring }: Pick<Deps, 'config' | 'keyring'>, c
       setCookie('xsrf', xsrf, refreshExpiresIn, config.cookieDomainXsrf),
     ],
   });
-}
-
-/** Cookies that end the session in the client, when it has any of ours. */
-export function endCookies(config: Pick<Deps['config'], 'cookieDomainXsrf'>, call: Call): { cookies?: string[] } {
-  const ours = ['idp_at', 'idp_rt', 'idp_jti'].some((name) => call.cookies.has(name));
-  return ours ? { cookies: clearCookies(config.cookieDomainXsrf) } : {};
 }

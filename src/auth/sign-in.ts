@@ -1,5 +1,6 @@
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
+import { permanentDeletionAt } from '../grace.js';
 import type { Reply } from '../http/call.js';
 import { record } from '../store/audit.js';
 import type { Tx } from '../store/mysql.js';
@@ -10,15 +11,13 @@ import { deliver, draftSession, newSessionMs, signTokens, storeSession } from '.
 
 export type SignInNeeds = AttemptNeeds & Pick<Deps, 'clock' | 'signing' | 'signingKeys'>;
 
-const DAY_MS = 24 * 3600 * 1000;
-
 /**
  * Whether a right password is of no use: the account is deleted or disabled.
  * @throws ApiError ACCOUNT_DELETED with permanentDeletionAt, ACCOUNT_INACTIVE
  */
 export function demandUsable(account: LoginAccount, config: Deps['config']): void {
   if (account.deletedAt) {
-    throw new ApiError('ACCOUNT_DELETED', { permanentDeletionAt: new Date(account.deletedAt.getTime() + config.graceDays * DAY_MS).toISOString() });
+    throw new ApiError('ACCOUNT_DELETED', { permanentDeletionAt: permanentDeletionAt(config, account.deletedAt).toISOString() });
   }
   if (account.status !== 'active') throw new ApiError('ACCOUNT_INACTIVE');
 }

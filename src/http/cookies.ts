@@ -1,3 +1,5 @@
+import type { Call } from './call.js';
+
 /** The four cookies of a session, as data. */
 export const COOKIES = {
   access: { name: 'idp_at', attributes: 'Path=/api; HttpOnly; Secure; SameSite=Strict' },
@@ -17,6 +19,12 @@ export function setCookie(kind: CookieKind, value: string, maxAge: number, domai
 
 /** The four Set-Cookie values that end a session in a browser. */
 export const clearCookies = (domain: string | null): string[] => (Object.keys(COOKIES) as CookieKind[]).map((kind) => setCookie(kind, '', 0, domain));
+
+/** The same, when the client has any of the four: below /auth a browser sends XSRF-TOKEN alone. */
+export function endCookies({ cookieDomainXsrf }: { cookieDomainXsrf: string | null }, call: Pick<Call, 'cookies'>): { cookies?: string[] } {
+  const ours = Object.values(COOKIES).some(({ name }) => call.cookies.has(name));
+  return ours ? { cookies: clearCookies(cookieDomainXsrf) } : {};
+}
 
 /**
  * Reads a Cookie header (RFC 6265 §5.4). A name that stands twice is not picked from: it goes to `tossed`.

@@ -17,6 +17,10 @@ export async function spendMfaToken(tx: Tx, hash: Buffer): Promise<boolean> {
   return affected === 1;
 }
 
+export async function deleteMfaTokens(tx: Tx, userId: string): Promise<void> {
+  await tx.run('DELETE FROM mfa_tokens WHERE user_id = ?', [userId]);
+}
+
 export interface TotpFactor {
   id: string;
   /** Sealed with the factor's id as context. */

@@ -44,6 +44,10 @@ export const KEYS = {
   gateHeld: (identity: string, source: string | null): string => `idp:{${identity}}:held:${source ?? 'all'}`,
   /** One sliding window. */
   limit: (name: string, counted: string): string => `idp:{${counted}}:limit:${name}`,
+  /** The newest code of an account for one purpose, with its failed attempts. */
+  otp: (account: string, use: 'delete' | 'restore'): string => `idp:{${account}}:otp:${use}`,
+  /** When codes were issued to an account. */
+  otpIssues: (account: string): string => `idp:{${account}}:otp-issues`,
   /** The stream of events; the contract with consumers, and the only key without a TTL. */
   events: 'idp:events',
   /** Names the relay that publishes now. Its tag is the whole name of the stream, so that both share a slot. */

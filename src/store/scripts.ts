@@ -20,6 +20,7 @@ function script<K, A, R>(file: string, keys: (k: K) => Arg[], args: (a: A) => Ar
 }
 
 const ENTERED = ['entered', 'throttled', 'locked', 'full'] as const;
+const CLAIMED = ['claimed', 'refused', 'locked'] as const;
 const SETTLED = { release: 0, success: 1, failure: 2 } as const;
 
 export const BINDINGS = {
@@ -53,6 +54,24 @@ export const BINDINGS = {
     (k: { bucket: string; all: string }) => [k.bucket, k.all],
     () => [],
     (marked: number) => marked,
+  ),
+  otpIssue: script(
+    'otp-issue',
+    (k: { otp: string; issues: string }) => [k.otp, k.issues],
+    (a: { codeHash: string; ttlMs: number; maxIssues: number; windowMs: number; ticket: string }) => [a.codeHash, a.ttlMs, a.maxIssues, a.windowMs, a.ticket],
+    (issued: number) => issued === 1,
+  ),
+  otpClaim: script(
+    'otp-claim',
+    (k: { otp: string; other: string }) => [k.otp, k.other],
+    (a: { codeHash: string; maxFailures: number; lockMs: number; ticket: string; claimMs: number }) => [a.codeHash, a.maxFailures, a.lockMs, a.ticket, a.claimMs],
+    ([outcome, retryMs]: [number, number]) => ({ outcome: CLAIMED[outcome]!, retryMs }),
+  ),
+  otpSettle: script(
+    'otp-settle',
+    (k: { otp: string }) => [k.otp],
+    (a: { ticket: string; outcome: 'give back' | 'spend' }) => [a.ticket, a.outcome === 'spend' ? 1 : 0],
+    (held: number) => held === 1,
   ),
   relayTake: script(
     'relay-take',

@@ -1,0 +1,33 @@
+import type { Deps } from '../deps.js';
+import { empty, type Reply } from '../http/call.js';
+import { userEndpoint } from '../http/endpoint.js';
+import { subjectOf } from '../keyring.js';
+import { record } from '../store/audit.js';
+import { findOwner } from '../store/deletions.js';
+import { tell, verifiedContacts } from './notices.js';
+import { issueCode, ttlMs } from './otp.js';
+
+export type DeleteRequestNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'clock' | 'notify'>;
+
+/** POST …/account/delete-request: sends a code to the verified address and number of the caller; 204 whatever there is to do. */
+export const deleteRequest = userEndpoint({
+  errors: [],
+  handle: async (needs: DeleteRequestNeeds, call): Promise<Reply> => {
+    const { config, keyring, log, mysql, clock, notify } = needs;
+    const { userId } = call.principal;
+    const owner = await findOwner(mysql, userId);
+    const contacts = owner ? verifiedContacts(owner) : [];
+    // Nobody could be told a code, so none is made: the one before, if any, stays good.
+    if (!owner || contacts.length === 0) return empty();
+    const expiresAt = new Date(clock.now() + ttlMs(config)).toISOString();
+    const otp = await issueCode(needs, owner, 'delete');
+    if (otp === null) return empty();
+    await mysql.transaction(async (tx) => {
+      await tell(tx, needs, owner, contacts, 'account_deletion_requested', { otp, expiresAt, gracePeriodDays: config.graceDays });
+      await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'account.deletion_requested', status: 'success', ip: call.ip });
+    });
+    notify.wake();
+    log.info({ requestId: call.requestId, action: 'account.deletion_requested', subject: subjectOf(keyring, userId), ip: call.ip }, 'code for a deletion issued');
+    return empty();
+  },
+});

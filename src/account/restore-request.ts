@@ -1,0 +1,48 @@
+import { Type } from '@sinclair/typebox';
+import type { Deps } from '../deps.js';
+import { normaliseEmail } from '../email.js';
+import { permanentDeletionAt } from '../grace.js';
+import { empty, type Reply } from '../http/call.js';
+import { endpoint } from '../http/endpoint.js';
+import { subjectOf } from '../keyring.js';
+import { record } from '../store/audit.js';
+import { findOwnerByEmail } from '../store/deletions.js';
+import { reply } from '../store/redis.js';
+import { tell } from './notices.js';
+import { issueCode, ttlMs } from './otp.js';
+
+type SendNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'clock' | 'notify'>;
+export type RestoreRequestNeeds = SendNeeds & Pick<Deps, 'redis' | 'errands'>;
+
+const body = Type.Object({ email: Type.String({ minLength: 1, maxLength: 254 }) });
+
+/** POST …/account/restore-request: sends a code to a deleted account. The reply is the same for any address, and does not wait for the answer to whose it is. */
+export const restoreRequest = endpoint({
+  body,
+  errors: [],
+  handle: async (needs: RestoreRequestNeeds, call): Promise<Reply> => {
+    // 503 while a store is down, whatever the address.
+    await Promise.all([reply(needs.redis.ping()), needs.mysql.rows('SELECT 1')]);
+    const email = normaliseEmail(call.body.email);
+    needs.errands.add(() => sendCode(needs, email, call.requestId, call.ip));
+    return empty();
+  },
+});
+
+async function sendCode(needs: SendNeeds, email: string, requestId: string, ip: string): Promise<void> {
+  const { config, keyring, log, mysql, clock, notify } = needs;
+  const owner = await findOwnerByEmail(mysql, email);
+  if (!owner?.deletedAt) return;
+  const restorableUntil = permanentDeletionAt(config, owner.deletedAt).toISOString();
+  const expiresAt = new Date(clock.now() + ttlMs(config)).toISOString();
+  const otp = await issueCode(needs, owner, 'restore');
+  if (otp === null) return;
+  const subject = subjectOf(keyring, owner.id);
+  await mysql.transaction(async (tx) => {
+    // To the address as it is stored, never as it was typed.
+    await tell(tx, needs, owner, [{ channel: 'EMAIL', to: owner.email }], 'account_restore_requested', { otp, expiresAt, restorableUntil });
+    await record(tx, { userId: owner.id, subject, action: 'account.restore_requested', status: 'success', ip });
+  });
+  notify.wake();
+  log.info({ requestId, action: 'account.restore_requested', subject, ip }, 'code for a restore issued');
+}
