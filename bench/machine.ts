@@ -1,4 +1,4 @@
-import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import { availableParallelism, cpus, release, totalmem } from 'node:os';
 import type { RowDataPacket } from 'mysql2/promise';
 import { loadArgon2 } from '../workers/argon2.js';
 import type { Config } from '../src/config/settings.js';
@@ -20,8 +20,6 @@ export interface Facts {
   redis: string;
   argon2: { engine: string; memoryKib: number; passes: number; threads: number };
   mysqlConnections: number;
-  /** One-minute load before anything was measured: above 0.3 or so others were at work. */
-  loadBefore: number;
 }
 
 export async function readFacts(config: Config): Promise<Facts> {
@@ -37,7 +35,6 @@ export async function readFacts(config: Config): Promise<Facts> {
     redis,
     argon2: { engine: argon2.engine, memoryKib: config.argon2MemoryKib, passes: config.argon2Passes, threads: config.hashThreads },
     mysqlConnections: config.mysqlConnections,
-    loadBefore: loadavg()[0]!,
   };
 }
 
@@ -53,7 +50,9 @@ const readMysql = (url: string): Promise<Pick<Facts, 'mysql' | 'durable'>> =>
 async function readRedis(url: string): Promise<string> {
   const redis = createRedis(url, createLog('silent'));
   try {
-    await redis.connect();
+    await redis.connect().catch((error: unknown) => {
+      throw new Error(`Redis cannot be reached: ${(error as Error).message}`);
+    });
     const info = await redis.info('server');
     const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1];
     return valkey === undefined ? `Redis ${/^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown'}` : `Valkey ${valkey}`;
@@ -63,9 +62,9 @@ async function readRedis(url: string): Promise<string> {
 }
 
 /** The facts in a few lines, as the table is headed by them. */
-export const describeFacts = ({ cores, cpu, memoryGiB, node, mysql, durable, redis, argon2, mysqlConnections, loadBefore, at }: Facts): string =>
+export const describeFacts = ({ cores, kernel, cpu, memoryGiB, node, mysql, durable, redis, argon2, mysqlConnections, at }: Facts): string =>
   [
     `${cores} cores (${cpu}), ${memoryGiB} GiB, Node ${node.slice(1)}, ${mysql} (${durable ? 'durable commits' : 'commits NOT durable'}), ${redis}`,
     `argon2id ${argon2.memoryKib} KiB, ${argon2.passes} passes, engine ${argon2.engine}, ${argon2.threads} threads; ${mysqlConnections} MySQL connections`,
-    `${at.slice(0, 16).replace('T', ' ')} UTC, load average before: ${loadBefore.toFixed(2)}`,
+    `${at.slice(0, 16).replace('T', ' ')} UTC, kernel ${kernel}`,
   ].join('\n');

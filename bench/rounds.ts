@@ -44,6 +44,7 @@ export async function inRounds<Names extends string, Result extends { perSecond:
 ): Promise<{ [N in Names]: Result[] }> {
   const taken = Object.fromEntries(Object.keys(measures).map((name) => [name, []])) as unknown as { [N in Names]: Result[] };
   for (let round = 1; round <= stage.plan.rounds; round += 1) {
+    await stage.listen();
     const now: Record<string, Result> = {};
     for (const [name, measure] of Object.entries(measures) as [Names, (round: Record<string, Result>) => Promise<Result>][]) {
       now[name] = await measure(now);

@@ -45,11 +45,13 @@ async function bench(plan: Plan): Promise<number> {
   }
 }
 
-function report({ facts, plan }: Stage, findings: [ScenarioName, Finding][]): number {
+function report(stage: Stage, findings: [ScenarioName, Finding][]): number {
+  const { facts, plan } = stage;
+  const others = stage.others();
   mkdirSync(FOLDER, { recursive: true });
   const path = join(FOLDER, 'latest.json');
-  writeFileSync(path, `${JSON.stringify({ facts, plan, scenarios: Object.fromEntries(findings) }, null, 2)}\n`);
-  process.stdout.write(`\n${describeFacts(facts)}\n${plan.rounds} rounds of ${plan.measureMs / 1000} s each, medians; all programs share the cores\n\n${renderTable(findings)}\n`);
+  writeFileSync(path, `${JSON.stringify({ facts, plan, others, scenarios: Object.fromEntries(findings) }, null, 2)}\n`);
+  process.stdout.write(`\n${describeFacts(facts)}\n${plan.rounds} rounds of ${plan.measureMs / 1000} s each, medians; all programs share the cores; others used ${Math.round(others * 100)} % of them\n\n${renderTable(findings, others)}\n`);
   say(`\nwritten to ${path}`);
   const faults = findings.flatMap(([, finding]) => finding.faults);
   for (const fault of faults) say(`unexpected: ${fault}`);

@@ -7,9 +7,11 @@ import { loadArgon2 } from '../workers/argon2.js';
 import type { HashingJob, HashingResult, HashingSetup } from './bare/hashing.js';
 import type { SqlJob, SqlResult, SqlSetup } from './bare/sql.js';
 import { startChild } from './child.js';
+import { listenForOthers } from './cores.js';
 import { ownDatabase, seedAccounts } from './database.js';
 import type { Accounts, LoadJob, LoadResult } from './load/job.js';
 import { readFacts, type Facts } from './machine.js';
+import { median } from './numbers.js';
 import type { Plan } from './options.js';
 import { startPortcullis } from './portcullis.js';
 
@@ -28,6 +30,10 @@ export interface Stage {
   route(): Promise<LoadResult>;
   hashing(): Promise<HashingResult>;
   sql(statement: SqlJob['statement']): Promise<SqlResult>;
+  /** Listens for others at work on the machine; to be called while nothing is measured. */
+  listen(): Promise<void>;
+  /** Share of all cores that others used, 0 to 1: the median of what was heard so far. */
+  others(): number;
   say(line: string): void;
 }
 
@@ -81,12 +87,17 @@ export async function openStage(plan: Plan, say: (line: string) => void, closers
   const bare = await route.ask('where', SLACK_MS);
 
   const { warmMs, measureMs } = plan;
+  const heard: number[] = [];
   const patienceMs = warmMs + measureMs + SLACK_MS;
   return {
     plan,
     facts,
     connections: CONNECTIONS,
     say,
+    async listen() {
+      heard.push(await listenForOthers());
+    },
+    others: () => median(heard),
     async load(job, which) {
       const whole: LoadJob = { warmMs, measureMs, ...job, base: service.base, watch: service.pid };
       const result = await (which === 'second' ? second : first).ask(whole, patienceMs);

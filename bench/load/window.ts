@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+import { idleShare, readCores, type CoreTimes } from '../cores.js';
 import { ascending, quantile } from '../numbers.js';
 import type { LoadJob, LoadResult, Tally } from './job.js';
 
@@ -44,7 +44,7 @@ export function openWindow({ warmMs, measureMs, watch }: LoadJob): Window {
         replies,
         perSecond: (replies['200']?.count ?? 0) / (measureMs / 1000),
         cpuUs: ranMs === null || count === 0 ? null : (ranMs * 1000) / count,
-        idle: (after.idle - before.idle) / Math.max(1, after.all - before.all),
+        idle: idleShare(before, after),
         lateP99: quantile(ascending(lates), 0.99),
       };
     },
@@ -56,23 +56,12 @@ function tally(values: number[]): Tally {
   return { count: sorted.length, p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), max: sorted.at(-1) ?? 0 };
 }
 
-interface Clocks {
+interface Clocks extends CoreTimes {
   /** CPU time of the watched process, in ms. */
   ran: number | null;
-  idle: number;
-  all: number;
 }
 
-const clocksIn = (ms: number, pid: number): Promise<Clocks> => new Promise((resolve) => setTimeout(() => resolve(readClocks(pid)), ms));
-
-function readClocks(pid: number): Clocks {
-  const times = cpus().map((cpu) => cpu.times);
-  return {
-    ran: ranMs(pid),
-    idle: times.reduce((sum, time) => sum + time.idle, 0),
-    all: times.reduce((sum, time) => sum + time.user + time.nice + time.sys + time.irq + time.idle, 0),
-  };
-}
+const clocksIn = (ms: number, pid: number): Promise<Clocks> => new Promise((resolve) => setTimeout(() => resolve({ ...readCores(), ran: ranMs(pid) }), ms));
 
 /** User and system time of a process so far (proc(5), in ticks of 10 ms). */
 function ranMs(pid: number): number | null {
