@@ -2,16 +2,10 @@ import t from 'tap';
 import { readRefreshToken } from '../../../src/auth/refresh-token.js';
 import { codeOf, pause } from '../../support/attempts.js';
 import { startApp } from '../../support/app.js';
-import type { Client } from '../../support/client.js';
+import type { Client, Issued } from '../../support/client.js';
 
 const { app, client, account } = await startApp(t);
 const { mysql, keyring } = app.needs;
-
-interface Issued {
-  accessToken: string;
-  refreshToken: string;
-  jti: string;
-}
 
 /** A client with a session in json mode. */
 async function signedIn(): Promise<{ user: string; from: Client; tokens: Issued; session: string }> {
