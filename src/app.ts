@@ -1,3 +1,4 @@
+import { createTokenReader } from './auth/access-token.js';
 import { createFlights } from './auth/flights.js';
 import { authenticate } from './auth/authenticate.js';
 import { createGate } from './auth/gate.js';
@@ -95,8 +96,9 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     profile: profileReader(mysql),
   };
 
+  const readToken = createTokenReader(needs);
   const guards: Guards = {
-    authenticate: (call) => authenticate(needs, call),
+    authenticate: (call) => authenticate({ liveSession: needs.liveSession, readToken }, call),
     refreshSession: (call) => refreshSession(keyring, call),
     async limit(name, call) {
       const limit = name as LimitName;

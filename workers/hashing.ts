@@ -1,6 +1,7 @@
 import { verifySync as verifyBcrypt } from '@node-rs/bcrypt';
 import { workerData } from 'node:worker_threads';
 import { loadArgon2 } from './argon2.js';
+import { signJws } from './jws.js';
 import { isOutdated, readPhc } from './phc.js';
 import type { HashingJob, HashingResult, HashingSetup } from './protocol.js';
 
@@ -14,7 +15,7 @@ export default async function run(job: HashingJob): Promise<HashingResult> {
   const phc = job.hash === null ? null : readPhc(job.hash);
   const matches = phc === null ? (await argon2.verify(decoy, job.plain), false) : await verify(job.hash!, job.plain, phc.scheme);
   const renewed = matches && isOutdated(phc!, cost) ? await argon2.hash(job.plain, cost) : null;
-  return { kind: 'verify', ok: matches, renewed };
+  return { kind: 'verify', ok: matches, renewed, token: matches && job.token ? signJws(job.token) : null };
 }
 
 async function verify(hash: string, plain: string, scheme: 'argon2' | 'bcrypt'): Promise<boolean> {

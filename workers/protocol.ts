@@ -14,16 +14,16 @@ export interface HashingSetup {
 
 export type HashingJob =
   | { kind: 'hash'; plain: string }
-  /** `hash` null: an unknown account, which costs the same. */
-  | { kind: 'verify'; hash: string | null; plain: string };
+  /** `hash` null: an unknown account, which costs the same. `token`: what to sign when the password is right. */
+  | { kind: 'verify'; hash: string | null; plain: string; token: SigningJob | null };
 
 export type HashingResult =
   | { kind: 'hash'; hash: string }
   /** `renewed`: a new hash of the right password when the stored one is cheaper than the setting. */
-  | { kind: 'verify'; ok: boolean; renewed: string | null };
+  | { kind: 'verify'; ok: boolean; renewed: string | null; token: string | null };
 
 export interface SigningJob {
-  alg: string;
+  alg: 'ES256' | 'EdDSA' | 'RS256';
   kid: string;
   /** PKCS #8, PEM. */
   privateKey: string;

@@ -1,11 +1,13 @@
 import { decodeProtectedHeader, jwtVerify } from 'jose';
 import { v4 as uuid } from 'uuid';
+import type { SigningJob } from '../../workers/protocol.js';
 import type { Deps } from '../deps.js';
 
 /** What an access token says; times in seconds since the epoch. */
 export interface AccessClaims {
   sub: string;
   sid: string;
+  exp: number;
 }
 
 /** Longer tokens are not looked at. */
@@ -14,11 +16,18 @@ const LONGEST = 4096;
 const REFUSED = ['crit', 'jku', 'jwk', 'x5u', 'x5c', 'b64'];
 const TOLERANCE_S = 5;
 
-/** Signs an access token (RFC 9068). `expiresIn` in seconds. */
-export function signAccessToken(
-  { config, clock, signing, signingKeys }: Pick<Deps, 'config' | 'clock' | 'signing' | 'signingKeys'>,
-  token: { userId: string; sessionId: string; roles: string[]; amr: string[]; authTime: Date; expiresIn: number },
-): Promise<string> {
+/** What an access token is made of. `expiresIn` in seconds. */
+export interface NewAccessToken {
+  userId: string;
+  sessionId: string;
+  roles: string[];
+  amr: string[];
+  authTime: Date;
+  expiresIn: number;
+}
+
+/** What has to be signed for an access token (RFC 9068). */
+export function accessTokenJob({ config, clock, signingKeys }: Pick<Deps, 'config' | 'clock' | 'signingKeys'>, token: NewAccessToken): SigningJob {
   const iat = Math.floor(clock.now() / 1000);
   const claims = {
     iss: config.jwtIssuer,
@@ -32,7 +41,7 @@ export function signAccessToken(
     amr: token.amr,
     auth_time: Math.floor(token.authTime.getTime() / 1000),
   };
-  return signing.sign({ ...signingKeys.current(), claims });
+  return { ...signingKeys.current(), claims };
 }
 
 /** The claims of a token that this service signed and that is current; null for every other text. */
@@ -52,12 +61,35 @@ export async function readAccessToken({ config, clock, signingKeys }: Pick<Deps,
       clockTolerance: TOLERANCE_S,
       currentDate: new Date(clock.now()),
     });
-    return typeof payload.sub === 'string' && typeof payload['sid'] === 'string' ? { sub: payload.sub, sid: payload['sid'] } : null;
+    const { sub, sid, exp } = payload;
+    return typeof sub === 'string' && typeof sid === 'string' && exp !== undefined ? { sub, sid, exp } : null;
   } catch (error) {
     // jose says no by throwing its own errors; anything else is a fault of ours and must be seen.
     if (isJoseError(error) || error instanceof TypeError) return null;
     throw error;
   }
+}
+
+/** Tokens remembered at most. */
+const MOST_REMEMBERED = 10_000;
+
+/**
+ * Reads tokens and remembers the good ones, since a client sends the same token many times and a signature is dear
+ * to check. Only the signature is remembered: whether the session lives is asked anew each time.
+ */
+export function createTokenReader(needs: Pick<Deps, 'config' | 'clock' | 'signingKeys'>): (text: string) => Promise<AccessClaims | null> {
+  const good = new Map<string, AccessClaims>();
+  return async (text) => {
+    const known = good.get(text);
+    if (known && known.exp + TOLERANCE_S > needs.clock.now() / 1000) return known;
+    good.delete(text);
+    const claims = await readAccessToken(needs, text);
+    if (!claims) return null;
+    good.set(text, claims);
+    // A Map keeps insertion order: the oldest goes first.
+    if (good.size > MOST_REMEMBERED) good.delete(good.keys().next().value!);
+    return claims;
+  };
 }
 
 const isJoseError = (error: unknown): boolean => error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_J');

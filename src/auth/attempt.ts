@@ -29,6 +29,19 @@ export interface Attempt {
 }
 
 /**
+ * Refuses a login that the hashing threads could not take in time, before anything is spent on it.
+ * @throws ApiError OVERLOADED
+ */
+export function demandRoom({ hashing, metrics }: Pick<Deps, 'hashing' | 'metrics'>, call: Call): void {
+  try {
+    hashing.demandRoom(call);
+  } catch (error) {
+    countRefusal(metrics, error);
+    throw error;
+  }
+}
+
+/**
  * Takes a ticket of the gate.
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
  */

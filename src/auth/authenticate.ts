@@ -1,9 +1,9 @@
 import type { Deps } from '../deps.js';
 import type { Call, Principal } from '../http/call.js';
 import { COOKIES } from '../http/cookies.js';
-import { readAccessToken } from './access-token.js';
+import type { AccessClaims } from './access-token.js';
 
-type Needs = Pick<Deps, 'config' | 'clock' | 'signingKeys' | 'liveSession'>;
+type Needs = Pick<Deps, 'liveSession'> & { readToken: (text: string) => Promise<AccessClaims | null> };
 
 /** The holder of the call's access credential: the Bearer header first, the cookie second. */
 export async function authenticate(needs: Needs, call: Call): Promise<Principal | null> {
@@ -23,7 +23,7 @@ export async function authenticate(needs: Needs, call: Call): Promise<Principal 
 const isTossed = (call: Call): boolean => [COOKIES.access, COOKIES.refresh, COOKIES.jti].some(({ name }) => call.tossed.has(name));
 
 async function holder(needs: Needs, token: string): Promise<{ userId: string; sessionId: string } | null> {
-  const claims = await readAccessToken(needs, token);
+  const claims = await needs.readToken(token);
   if (!claims) return null;
   // Read anew each time: a revocation holds from the moment it was answered, on every node.
   const session = await needs.liveSession(claims.sid);

@@ -7,11 +7,12 @@ import { record } from '../store/audit.js';
 import { insertMfaToken } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
 import { holdAccounts, renewPasswordHash, type LoginAccount } from '../store/users.js';
-import { auditOf, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
+import { auditOf, demandRoom, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';
 import { MFA_TOKEN_MS, newMfaToken } from './mfa-token.js';
-import { demandUsable, signIn, type SignInNeeds } from './sign-in.js';
+import { draftSession, type Draft } from './session.js';
+import { demandUsable, draftJob, signIn, type SignInNeeds } from './sign-in.js';
 
 export type LoginNeeds = SignInNeeds & Pick<Deps, 'hashing'>;
 
@@ -27,21 +28,28 @@ export const login = endpoint({
   errors: ['INVALID_CREDENTIALS', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED', 'ACCOUNT_DELETED', 'ACCOUNT_INACTIVE', 'OVERLOADED'],
   handle: async (needs: LoginNeeds, call): Promise<Reply> => {
     const { email, password, deviceName } = call.body;
+    demandRoom(needs, call);
     const attempt = await begin(needs, call, email);
     const ticket = await enter(needs, attempt);
     for (let { account } = attempt; ; account = await attempt.reread()) {
+      // Chosen beforehand, so that the thread which finds the password right can sign at once.
+      const draft = account && draftSession(needs.keyring, account.id, ['pwd']);
       const checked = await releaseOnThrow(needs, ticket, async () => {
-        const verdict = await needs.hashing.verify(account?.passwordHash ?? null, password, call);
+        const job = draft && mayEnter(account!) ? draftJob(needs, account!, draft) : null;
+        const verdict = await needs.hashing.verify(account?.passwordHash ?? null, password, call, job);
         if (verdict.ok && account) demandUsable(account, needs.config);
         return verdict;
       });
-      if (!checked.ok || !account) return fail(needs, { ...attempt, account }, ticket, 'INVALID_CREDENTIALS');
+      if (!checked.ok || !account || !draft) return fail(needs, { ...attempt, account }, ticket, 'INVALID_CREDENTIALS');
       const known = { ...attempt, account };
-      const reply = await releaseOnThrow(needs, ticket, () => proceed(needs, known, ticket, checked.renewed, deviceName));
+      const reply = await releaseOnThrow(needs, ticket, () => proceed(needs, known, ticket, checked, draft, deviceName));
       if (reply) return reply;
     }
   },
 });
+
+/** Whether a right password alone opens a session. */
+const mayEnter = ({ factors, deletedAt, status }: LoginAccount): boolean => factors.length === 0 && deletedAt === null && status === 'active';
 
 async function begin({ accountOf, keyring }: LoginNeeds, call: Call, given: string): Promise<Attempt> {
   const email = normaliseEmail(given);
@@ -53,12 +61,13 @@ async function begin({ accountOf, keyring }: LoginNeeds, call: Call, given: stri
 type Known = Attempt & { account: LoginAccount };
 
 /** What a right password leads to; null when the account changed while it was checked, so that it must be checked anew. */
-async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, renewed: string | null, deviceName: string | undefined): Promise<Reply | null> {
+async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, { renewed, token }: { renewed: string | null; token: string | null }, draft: Draft, deviceName: string | undefined): Promise<Reply | null> {
   const { account } = attempt;
-  if (account.factors.length > 0) return challenge(needs, attempt, ticket);
-  if (renewed === null) return signIn(needs, attempt, ticket, ['pwd'], deviceName);
-  const renew = (tx: Tx): Promise<void> => renewPasswordHash(tx, account.id, account.passwordHash!, renewed);
-  return signIn(needs, { ...attempt, account: { ...account, passwordHash: renewed } }, ticket, ['pwd'], deviceName, renew);
+  if (token === null) return challenge(needs, attempt, ticket);
+  const accessToken = (): Promise<string> => Promise.resolve(token);
+  if (renewed === null) return signIn(needs, attempt, ticket, { draft, accessToken, deviceName });
+  const also = (tx: Tx): Promise<void> => renewPasswordHash(tx, account.id, account.passwordHash!, renewed);
+  return signIn(needs, { ...attempt, account: { ...account, passwordHash: renewed } }, ticket, { draft, accessToken, deviceName, also });
 }
 
 /** A second factor is due: no session yet, and the gate's counts stay. */

@@ -9,7 +9,8 @@ import type { LoginAccount } from '../store/users.js';
 import { enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { recoveryCodeHashes, totpStep } from './factors.js';
 import { sourceOf } from './identity.js';
-import { demandUsable, signIn, type SignInNeeds } from './sign-in.js';
+import { draftSession } from './session.js';
+import { demandUsable, draftJob, signIn, type SignInNeeds } from './sign-in.js';
 
 const body = Type.Object({
   mfaToken: Type.String({ minLength: 1, maxLength: 128 }),
@@ -30,11 +31,14 @@ export const verifyLogin = endpoint({
     const reply = await releaseOnThrow(needs, ticket, async () => {
       demandUsable(account, needs.config);
       const spendFactor = await factorSpender(needs, account.id, method, code);
-      return signIn(needs, attempt, ticket, ['pwd', method === 'totp' ? 'otp' : 'recovery'], undefined, async (tx) => {
+      const draft = draftSession(needs.keyring, account.id, ['pwd', method === 'totp' ? 'otp' : 'recovery']);
+      const accessToken = (): Promise<string> => needs.signing.sign(draftJob(needs, account, draft));
+      const also = async (tx: Tx): Promise<void> => {
         if (!(await spendMfaToken(tx, tokenHash))) throw new ApiError('MFA_TOKEN_INVALID');
         // Rolls back, so that the token stays good for another try.
         if (!(await spendFactor(tx))) throw new WrongFactor();
-      }).then(
+      };
+      return signIn(needs, attempt, ticket, { draft, accessToken, also }).then(
         (signedIn) => {
           if (!signedIn) throw new ApiError('MFA_TOKEN_INVALID');
           return signedIn;

@@ -8,8 +8,9 @@ import { sha256, subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
 import { appendEvent } from '../store/outbox.js';
 import { findForRefresh, revoke, rotate, type RefreshState } from '../store/sessions.js';
+import { accessTokenJob } from './access-token.js';
 import { hasJti, mintRefreshToken, newSecret, openSuccessor, readRefreshToken, sealSuccessor, type RefreshToken } from './refresh-token.js';
-import { deliver, idleMs, signTokens, type Tokens } from './session.js';
+import { deliver, idleMs, lifetimes, type Tokens } from './session.js';
 import type { Flights } from './flights.js';
 import { judge, judgeFormer, type RefreshCode } from './refresh-verdict.js';
 
@@ -92,8 +93,12 @@ async function look({ config, mysql }: RefreshNeeds, token: RefreshToken, hash: 
   return code === null ? { kind: 'newest', session: session! } : { kind: 'judged', code };
 }
 
-const issue = (needs: RefreshNeeds, session: RefreshState, token: RefreshToken): Promise<Tokens> =>
-  signTokens(needs, { userId: session.userId!, amr: session.amr, roles: session.user!.roles, authTime: session.authTime, refresh: token, leftMs: session.leftMs });
+async function issue(needs: RefreshNeeds, session: RefreshState, refresh: RefreshToken): Promise<Tokens> {
+  const lives = lifetimes(needs.config, session.leftMs);
+  const { amr, authTime } = session;
+  const job = accessTokenJob(needs, { userId: session.userId!, sessionId: session.id, roles: session.user!.roles, amr, authTime, expiresIn: lives.expiresIn });
+  return { accessToken: await needs.signing.sign(job), refresh, ...lives };
+}
 
 /** The same successor for a request that was under way when another one won; everybody else is refused. */
 async function succeedLate(needs: RefreshNeeds, call: Call, token: RefreshToken, { session, askedAt, readAt, newestAt }: Extract<Outcome, { kind: 'former' }>): Promise<Tokens> {

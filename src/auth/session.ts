@@ -5,7 +5,6 @@ import { setCookie } from '../http/cookies.js';
 import { issueXsrf } from '../http/csrf.js';
 import { sha256 } from '../keyring.js';
 import type { NewSession } from '../store/sessions.js';
-import { signAccessToken } from './access-token.js';
 import { mintRefreshToken, newSecret, type RefreshToken } from './refresh-token.js';
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -48,15 +47,10 @@ export interface Tokens {
   refreshExpiresIn: number;
 }
 
-export async function signTokens(
-  needs: Pick<Deps, 'config' | 'clock' | 'signing' | 'signingKeys'>,
-  session: { userId: string; amr: string[]; roles: string[]; authTime: Date; refresh: RefreshToken; leftMs: number },
-): Promise<Tokens> {
-  const refreshExpiresIn = Math.max(0, Math.floor(session.leftMs / 1000));
-  const expiresIn = Math.min(needs.config.accessTtlS, Math.max(1, refreshExpiresIn));
-  const { userId, roles, amr, authTime, refresh } = session;
-  const accessToken = await signAccessToken(needs, { userId, sessionId: refresh.sessionId, roles, amr, authTime, expiresIn });
-  return { accessToken, refresh, expiresIn, refreshExpiresIn };
+/** Lifetimes of what a client is given for a session with so much left, in seconds. */
+export function lifetimes(config: Pick<Deps['config'], 'accessTtlS'>, leftMs: number): Pick<Tokens, 'expiresIn' | 'refreshExpiresIn'> {
+  const refreshExpiresIn = Math.max(0, Math.floor(leftMs / 1000));
+  return { refreshExpiresIn, expiresIn: Math.min(config.accessTtlS, Math.max(1, refreshExpiresIn)) };
 }
 
 /** Tokens in the way that the client asked for: all in the body, or all in cookies. */

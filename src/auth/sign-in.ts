@@ -1,13 +1,15 @@
+import type { SigningJob } from '../../workers/protocol.js';
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
 import { permanentDeletionAt } from '../grace.js';
 import type { Reply } from '../http/call.js';
 import type { Tx } from '../store/mysql.js';
 import type { LoginAccount } from '../store/users.js';
+import { accessTokenJob } from './access-token.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
 import type { Opened, Opening } from './opening.js';
-import { deliver, draftSession, newSessionMs, signTokens } from './session.js';
+import { deliver, lifetimes, newSessionMs, type Draft } from './session.js';
 
 export type SignInNeeds = AttemptNeeds & Pick<Deps, 'clock' | 'signing' | 'signingKeys'> & { openSession: (opening: Opening) => Promise<Opened> };
 
@@ -22,25 +24,39 @@ export function demandUsable(account: LoginAccount, config: Deps['config']): voi
   if (account.status !== 'active') throw new ApiError('ACCOUNT_INACTIVE');
 }
 
+/** What has to be signed for the session of a draft. */
+export function draftJob(needs: Pick<Deps, 'config' | 'clock' | 'signingKeys'>, account: LoginAccount, { refresh, amr }: Draft): SigningJob {
+  const { expiresIn } = lifetimes(needs.config, newSessionMs(needs.config));
+  return accessTokenJob(needs, { userId: account.id, sessionId: refresh.sessionId, roles: account.roles, amr, authTime: new Date(needs.clock.now()), expiresIn });
+}
+
+/** What a proven login opens. */
+export interface Proven {
+  draft: Draft;
+  /** Gives the signed access token of the draft; asked once the session stands. */
+  accessToken: () => Promise<string>;
+  deviceName?: string | undefined;
+  /** What else belongs into the transaction; a throw gives the attempt up. */
+  also?: (tx: Tx) => Promise<void>;
+}
+
 /**
  * Opens a session for a proven account and delivers its tokens. Every id, secret and XSRF value is new:
  * nothing that the client sent is carried over.
- * @param also what else belongs into the transaction; a throw gives the attempt up
  * @returns null when the account changed while it was proven: nothing is kept, and it must be proven anew
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED when a lock fell meanwhile: then nothing is kept either
  */
-export async function signIn(needs: SignInNeeds, attempt: Attempt & { account: LoginAccount }, ticket: Ticket, amr: string[], deviceName: string | undefined, also?: (tx: Tx) => Promise<void>): Promise<Reply | null> {
+export async function signIn(needs: SignInNeeds, attempt: Attempt & { account: LoginAccount }, ticket: Ticket, proven: Proven): Promise<Reply | null> {
   const { config, keyring, log, metrics } = needs;
   const { account, call } = attempt;
-  const draft = draftSession(keyring, account.id, amr);
+  const { draft, accessToken, deviceName, also } = proven;
   const risks = risksOf(account);
   const opened = await needs.openSession({ attempt, ticket, draft, deviceName, risks, ...(also ? { also } : {}) });
   if (opened.kind === 'changed') return null;
   if (opened.kind === 'refused') throw opened.error;
-  const tokens = await signTokens(needs, { userId: account.id, amr, roles: account.roles, authTime: new Date(needs.clock.now()), refresh: draft.refresh, leftMs: newSessionMs(config) });
   metrics.logins.inc({ outcome: 'success' });
   log.info({ requestId: call.requestId, action: attempt.action, outcome: 'success', subject: auditOf(keyring, attempt).subject, ip: call.ip, risks }, 'signed in');
-  return deliver(needs, call, tokens);
+  return deliver(needs, call, { accessToken: await accessToken(), refresh: draft.refresh, ...lifetimes(config, newSessionMs(config)) });
 }
 
 /** What is unusual about where a login comes from. A first login has nothing to differ from. */

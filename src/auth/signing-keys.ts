@@ -6,7 +6,7 @@ import { insertSigningKey, listSigningKeys, type StoredKey } from '../store/sign
 
 export interface SigningKeys {
   /** The key that signs now. `privateKey` is PKCS #8, PEM. */
-  current(): { kid: string; alg: string; privateKey: string };
+  current(): { kid: string; alg: Config['jwtAlg']; privateKey: string };
   /** The public key of a kid with its one algorithm, or null; a kid unknown to this node is looked up, at most every few seconds. */
   find(kid: string): Promise<{ alg: string; key: CryptoKey } | null>;
 }

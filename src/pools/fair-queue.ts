@@ -32,6 +32,12 @@ export class FairQueue<T> {
     return this.sources.get(source)?.length ?? 0;
   }
 
+  /** Whether some source has more items waiting than `than`. */
+  hasHeavier(than: number): boolean {
+    for (const items of this.sources.values()) if (items.length > than) return true;
+    return false;
+  }
+
   /** Takes out the newest item of the source that has most, if that is more than `than`. */
   evictHeaviest(than: number): T | undefined {
     let heaviest: string | null = null;

@@ -1,7 +1,7 @@
 import type { Config } from '../config/settings.js';
 import { ApiError, retrySeconds } from '../errors.js';
 import type { Log } from '../log.js';
-import type { HashingJob, HashingResult, HashingSetup } from '../../workers/protocol.js';
+import type { HashingJob, HashingResult, HashingSetup, SigningJob } from '../../workers/protocol.js';
 import { FairQueue } from './fair-queue.js';
 import { startThreads } from './threads.js';
 
@@ -14,10 +14,16 @@ export interface Asker {
 export interface Hashing {
   /**
    * Whether the password has the hash; a null hash is never right and costs the same.
-   * `renewed` is a new hash when the stored one is cheaper than the setting.
+   * `renewed` is a new hash when the stored one is cheaper than the setting, `token` what was to be signed:
+   * the thread that has found a password right signs at once, which saves a hop.
    * @throws ApiError OVERLOADED when it would wait too long, UNAVAILABLE when its thread died
    */
-  verify(hash: string | null, plain: string, asker: Asker): Promise<{ ok: boolean; renewed: string | null }>;
+  verify(hash: string | null, plain: string, asker: Asker, token?: SigningJob | null): Promise<{ ok: boolean; renewed: string | null; token: string | null }>;
+  /**
+   * Says early what `verify` would say of a full queue, before anything is spent on the login.
+   * @throws ApiError OVERLOADED
+   */
+  demandRoom(asker: Asker): void;
   /** A PHC string of argon2id at the cost set now. Fails like verify. */
   hash(plain: string, asker: Asker): Promise<string>;
   /** How long the threads are busy with what waits already, in ms. */
@@ -41,8 +47,10 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** Weight of the newest run in the mean. */
+/** Weight of the newest observation in a mean. */
 const NEWEST = 0.05;
+/** Jobs are admitted up to this share of the longest wait, since an estimate errs both ways. */
+const SHARE = 0.85;
 const SWEEP_MS = 25;
 const WORKER = new URL('../../workers/hashing.js', import.meta.url);
 const NICENESS = 10;
@@ -59,8 +67,12 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
   let running = 0;
   // A first guess (19 MiB, 2 passes take about 10 ms); the first runs correct it.
   let meanRunMs = Math.max(0.5, (config.argon2MemoryKib * config.argon2Passes) / 4000);
+  // Between two jobs that leave a queue that is never empty: what all programs on the cores allow, not just the threads.
+  let drainMs = meanRunMs / size;
+  let lastDoneAt = 0;
 
-  const waitMs = (ahead: number): number => (ahead * meanRunMs) / size;
+  const waitMs = (ahead: number): number => ahead * drainMs;
+  const isFull = (): boolean => running >= size && waitMs(queue.size + 1) > patience * SHARE;
   const overloaded = (): ApiError => {
     observe.shed();
     return new ApiError('OVERLOADED', { retryAfter: retrySeconds(waitMs(queue.size)) });
@@ -74,7 +86,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       if (asker.gone?.aborted) return reject(unheard());
       const waiting: Waiting = { job, asker, since: performance.now(), resolve, reject };
       if (running < size && queue.size === 0) return start(waiting);
-      if (waitMs(queue.size + 1) > patience) {
+      if (isFull()) {
         const evicted = queue.evictHeaviest(queue.waitingOf(asker.network) + 1);
         if (!evicted) return reject(overloaded());
         evicted.reject(overloaded());
@@ -93,6 +105,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
         (result) => {
           const ranMs = performance.now() - started;
           meanRunMs += (ranMs - meanRunMs) * NEWEST;
+          noteDone();
           observe.ran(ranMs / 1000);
           waiting.resolve(result);
         },
@@ -104,6 +117,14 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
         running -= 1;
         next();
       });
+  }
+
+  function noteDone(): void {
+    const now = performance.now();
+    // An empty queue says nothing of how fast it would drain, but a run bounds it.
+    const observed = queue.size > 0 && lastDoneAt > 0 ? now - lastDoneAt : meanRunMs / size;
+    drainMs += (Math.min(observed, 4 * meanRunMs) - drainMs) * NEWEST;
+    lastDoneAt = now;
   }
 
   function next(): void {
@@ -125,9 +146,13 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
   sweep.unref();
 
   return {
-    async verify(hash, plain, asker) {
-      const result = await submit({ kind: 'verify', hash, plain }, asker);
-      return result.kind === 'verify' ? { ok: result.ok, renewed: result.renewed } : { ok: false, renewed: null };
+    async verify(hash, plain, asker, token = null) {
+      const result = await submit({ kind: 'verify', hash, plain, token }, asker);
+      if (result.kind !== 'verify') throw new Error('the hashing thread answered another question');
+      return result;
+    },
+    demandRoom({ network }) {
+      if (isFull() && !queue.hasHeavier(queue.waitingOf(network) + 1)) throw overloaded();
     },
     async hash(plain, asker) {
       const result = await submit({ kind: 'hash', plain }, asker);
