@@ -97,7 +97,7 @@ export async function findForLogin(on: Queryable, queries: LoginQuery[]): Promis
   const found = new Map<number, LoginAccount>();
   for (const row of await on.rows<LoginRow>(loginSql(by, queries.length), values)) {
     // The collation ignores trailing spaces; an address does not.
-    if (row[by] === queries[Number(row.n)]!.value) found.set(Number(row.n), loginAccount(row));
+    if (row[by] === queries[row.n]!.value) found.set(row.n, loginAccount(row));
   }
   return queries.map((_, n) => found.get(n) ?? null);
 }
