@@ -1,4 +1,5 @@
 import { v4 as uuid } from 'uuid';
+import type { Limit } from './config/readers.js';
 import type { Config } from './config/settings.js';
 import { ApiError, retrySeconds } from './errors.js';
 import type { Keyring } from './keyring.js';
@@ -30,29 +31,47 @@ export interface Limits {
   hit(name: LimitName, counted: string): Promise<void>;
 }
 
+/** While Redis is away it is asked again so often, in ms: one that hangs must not hold up every refresh. */
+const AWAY_MS = 1000;
+
 export function createLimits(config: Config, keyring: Keyring, scripts: Scripts): Limits {
   const local = localWindows();
+  let awayUntil = 0;
+
+  async function take(window: string, { max, windowMs }: NonNullable<Limit>, redisDown: 'refuse' | 'local'): Promise<Verdict> {
+    if (redisDown === 'local' && performance.now() < awayUntil) return local(window, max, windowMs);
+    try {
+      return await scripts.rateLimit({ window }, { max, windowMs, ticket: uuid() });
+    } catch (error) {
+      if (redisDown === 'refuse' || !(error instanceof ApiError)) throw error;
+      awayUntil = performance.now() + AWAY_MS;
+      return local(window, max, windowMs);
+    }
+  }
+
   return {
     async hit(name, counted) {
       const { setting, redisDown } = LIMITS[name];
       const limit = config[setting];
       if (limit === null) return;
       // Keyed, since a Redis key must not hold an address or a user id.
-      const key = KEYS.limit(name, keyring.mac('limit', counted).toString('base64url', 0, 16));
-      const verdict = await scripts.rateLimit({ window: key }, { max: limit.max, windowMs: limit.windowMs, ticket: uuid() }).catch((error: unknown) => {
-        if (redisDown === 'refuse' || !(error instanceof ApiError)) throw error;
-        return local(key, limit.max, limit.windowMs);
-      });
+      const window = KEYS.limit(name, keyring.mac('limit', counted).toString('base64url', 0, 16));
+      const verdict = await take(window, limit, redisDown);
       if (!verdict.allowed) throw new ApiError('RATE_LIMITED', { retryAfter: retrySeconds(verdict.retryMs) });
     },
   };
+}
+
+interface Verdict {
+  allowed: boolean;
+  retryMs: number;
 }
 
 /** Keys counted at most; beyond it the oldest are forgotten. */
 const MOST_KEYS = 50_000;
 
 /** The same window in this process, for as long as Redis is away. */
-function localWindows(): (key: string, max: number, windowMs: number) => { allowed: boolean; retryMs: number } {
+function localWindows(): (key: string, max: number, windowMs: number) => Verdict {
   const windows = new Map<string, number[]>();
   return (key, max, windowMs) => {
     const now = performance.now();

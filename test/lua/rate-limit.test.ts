@@ -1,0 +1,47 @@
+import { Redis } from 'ioredis';
+import t from 'tap';
+import { loadScripts } from '../../src/store/scripts.js';
+import { ownRedis } from '../support/stores.js';
+
+const { url } = await ownRedis(t);
+const redis = new Redis(url);
+t.teardown(() => redis.disconnect());
+const scripts = loadScripts(redis);
+let tickets = 0;
+const hit = (window: string, max: number, windowMs: number) => scripts.rateLimit({ window }, { max, windowMs, ticket: String((tickets += 1)) });
+const pause = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));
+
+t.test('of any number at once exactly max are let through, and the refused do not count', async (t) => {
+  const verdicts = await Promise.all(Array.from({ length: 200 }, () => hit('idp:{a}:limit:x', 7, 60_000)));
+  t.equal(verdicts.filter(({ allowed }) => allowed).length, 7);
+  t.equal(await redis.zcard('idp:{a}:limit:x'), 7);
+  const { retryMs } = verdicts.at(-1)!;
+  t.ok(retryMs > 59_000 && retryMs <= 60_000);
+});
+
+t.test('no window of the length ever holds more than max, at its edges neither', async (t) => {
+  const windowMs = 300;
+  const taken: number[] = [];
+  for (const until = performance.now() + 1500; performance.now() < until; ) {
+    if ((await hit('idp:{b}:limit:x', 5, windowMs)).allowed) taken.push(performance.now());
+  }
+  t.ok(taken.length >= 20, `${taken.length} taken`);
+  // The moments are seen here a little later than Redis counted them; 5 ms more than cover that.
+  for (let i = 5; i < taken.length; i += 1) t.ok(taken[i]! - taken[i - 5]! > windowMs - 5);
+});
+
+t.test('retryMs says when the next place is free, to the millisecond', async (t) => {
+  for (let i = 0; i < 3; i += 1) await hit('idp:{c}:limit:x', 3, 200);
+  const { retryMs } = await hit('idp:{c}:limit:x', 3, 200);
+  await pause(retryMs - 20);
+  t.notOk((await hit('idp:{c}:limit:x', 3, 200)).allowed);
+  await pause(25);
+  t.ok((await hit('idp:{c}:limit:x', 3, 200)).allowed);
+});
+
+t.test('a window lives no longer than its newest entry', async (t) => {
+  await hit('idp:{d}:limit:x', 3, 150);
+  t.ok((await redis.pttl('idp:{d}:limit:x')) <= 150);
+  await pause(200);
+  t.equal(await redis.exists('idp:{d}:limit:x'), 0);
+});

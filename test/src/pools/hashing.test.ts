@@ -1,0 +1,123 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import type { ApiError } from '../../../src/errors.js';
+import { createLog } from '../../../src/log.js';
+import { createHashing, type Hashing } from '../../../src/pools/hashing.js';
+
+const COST = { argon2Engine: 'auto', argon2MemoryKib: 19_456, argon2Passes: 2 } as const;
+let shed = 0;
+
+function hashing(t: Test, settings: { hashThreads?: number; hashQueueMs?: number; argon2MemoryKib?: number; argon2Passes?: number } = {}): Hashing {
+  const pool = createHashing({ hashThreads: 2, hashQueueMs: 1000, ...COST, ...settings }, createLog('silent'), { waited: () => undefined, ran: () => undefined, shed: () => (shed += 1) });
+  t.teardown(() => pool.close());
+  return pool;
+}
+
+const outcomes = async (work: Promise<unknown>[]): Promise<Record<string, number>> => {
+  const counts: Record<string, number> = {};
+  for (const result of await Promise.allSettled(work)) {
+    const word = result.status === 'fulfilled' ? 'done' : (result.reason as ApiError).code;
+    counts[word] = (counts[word] ?? 0) + 1;
+  }
+  return counts;
+};
+
+t.test('a password is right for its own hash alone; an unknown account is never right', async (t) => {
+  const pool = hashing(t);
+  const hash = await pool.hash('a password', { network: 'n' });
+  t.match(hash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+  t.same(await pool.verify(hash, 'a password', { network: 'n' }), { ok: true, renewed: null });
+  t.same(await pool.verify(hash, 'a passwore', { network: 'n' }), { ok: false, renewed: null });
+  t.same(await pool.verify(null, 'no password has this hash', { network: 'n' }), { ok: false, renewed: null }, 'not even for the text of the decoy');
+});
+
+t.test('a right password of a cheaper hash brings a new one, a wrong one does not', async (t) => {
+  const cheap = await hashing(t, { argon2Passes: 1 }).hash('a password', { network: 'n' });
+  const pool = hashing(t);
+  const { ok, renewed } = await pool.verify(cheap, 'a password', { network: 'n' });
+  t.ok(ok);
+  t.match(renewed, /m=19456,t=2,/);
+  t.same(await pool.verify(renewed, 'a password', { network: 'n' }), { ok: true, renewed: null });
+  t.same(await pool.verify(cheap, 'another', { network: 'n' }), { ok: false, renewed: null });
+});
+
+t.test('an unknown account costs what a known one costs', async (t) => {
+  const pool = hashing(t, { hashThreads: 1 });
+  const hash = await pool.hash('a password', { network: 'n' });
+  const spent: Record<'known' | 'unknown', number[]> = { known: [], unknown: [] };
+  for (let i = 0; i < 60; i += 1) {
+    for (const kind of ['known', 'unknown'] as const) {
+      const started = performance.now();
+      await pool.verify(kind === 'known' ? hash : null, 'a wrong guess', { network: 'n' });
+      spent[kind].push(performance.now() - started);
+    }
+  }
+  const median = (values: number[]): number => values.sort((a, b) => a - b)[values.length >> 1]!;
+  const gap = Math.abs(median(spent.known) - median(spent.unknown));
+  t.ok(gap < 2, `medians differ by ${gap.toFixed(2)} ms`);
+});
+
+t.test('a full queue refuses at once, with the time it needs to drain', async (t) => {
+  const pool = hashing(t, { hashQueueMs: 150 });
+  await pool.hash('warm', { network: 'n' });
+  const before = shed;
+  const started = performance.now();
+  const refused: { ms: number; error: ApiError }[] = [];
+  const work = Array.from({ length: 400 }, () =>
+    pool.hash('x', { network: 'flood' }).catch((error: unknown) => {
+      refused.push({ ms: performance.now() - started, error: error as ApiError });
+      throw error;
+    }),
+  );
+  t.ok(pool.state().waiting < 100, `${pool.state().waiting} wait`);
+  const { done, OVERLOADED } = await outcomes(work);
+  t.equal(done! + OVERLOADED!, 400);
+  t.ok(done! >= 4 && OVERLOADED! > 300, `${done} done, ${OVERLOADED} refused`);
+  t.equal(shed - before, OVERLOADED);
+  t.ok(refused.every(({ error }) => error.extras.retryAfter! >= 1));
+  t.ok(refused[200]!.ms < 50, 'refused at once');
+  t.ok(performance.now() - started < 1000, 'nobody waited longer than promised by much');
+});
+
+t.test('one source that floods delays only itself', async (t) => {
+  const pool = hashing(t, { hashQueueMs: 300 });
+  const flood = outcomes(Array.from({ length: 500 }, () => pool.hash('x', { network: 'flood' })));
+  const others: number[] = [];
+  for (let i = 0; i < 5; i += 1) {
+    const started = performance.now();
+    await pool.hash('x', { network: `other ${i}` });
+    others.push(performance.now() - started);
+  }
+  t.ok(Math.max(...others) < 250, `others waited ${others.map(Math.round).join(', ')} ms`);
+  t.ok((await flood)['OVERLOADED']! > 400);
+});
+
+t.test('for a client that has left nothing is hashed, and no thread dies', async (t) => {
+  const pool = hashing(t);
+  await pool.hash('warm', { network: 'n' });
+  const before = readdirSync('/proc/self/task').sort().join();
+  const leaving = Array.from({ length: 60 }, () => new AbortController());
+  const work = leaving.map(({ signal }) => pool.hash('x', { network: 'n', gone: signal }));
+  for (const one of leaving) one.abort();
+  const { done = 0 } = await outcomes(work);
+  t.ok(done <= 2, `${done} were under way already`);
+  t.equal(readdirSync('/proc/self/task').sort().join(), before);
+  t.same(await outcomes([pool.hash('x', { network: 'n', gone: leaving[0]!.signal })]), { OVERLOADED: 1 });
+});
+
+t.test('hashing threads yield to the rest of the process', async (t) => {
+  const pool = hashing(t);
+  await pool.hash('warm', { network: 'n' });
+  const niceness = readdirSync('/proc/self/task').map((task) => Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ')[1]!.split(' ')[16]));
+  const own = Number(readFileSync('/proc/self/stat', 'utf8').split(') ')[1]!.split(' ')[16]);
+  t.ok(niceness.filter((nice) => nice === Math.min(19, own + 10)).length >= 2, niceness.join());
+});
+
+t.test('what waits when the pool closes is refused, not forgotten', async (t) => {
+  const pool = hashing(t, { hashThreads: 1 });
+  const work = outcomes(Array.from({ length: 8 }, () => pool.hash('x', { network: 'n' })));
+  await pool.close();
+  const { UNAVAILABLE = 0, done = 0 } = await work;
+  t.equal(UNAVAILABLE + done, 8);
+  t.ok(UNAVAILABLE >= 7);
+});
