@@ -25,9 +25,9 @@ export interface Mysql extends Queryable {
   close(): Promise<void>;
 }
 
-/** How long one statement may take before its connection is given up, in ms. */
-const STATEMENT_MS = 900;
-const CONNECT_MS = 900;
+/** How long one statement may take, with the wait for a connection, before the connection is given up, in ms. */
+const STATEMENT_MS = 800;
+const CONNECT_MS = 800;
 const RETRIES = 3;
 
 /** Server error numbers that mean "try again": deadlock, lock wait timeout. */
@@ -68,22 +68,28 @@ export function createMysql(options: { url: string; connections: number; log: Lo
   });
 
   const acquire = (): Promise<PoolConnection> => within(statementMs, pool.getConnection(), (late) => late.release());
+  // A wait for a connection and the statement it was for share one patience: a client sees their sum.
+  const patience = (): (() => number) => {
+    const end = performance.now() + statementMs;
+    return () => Math.max(1, end - performance.now());
+  };
 
-  const on = (connection: PoolConnection): Queryable => ({
+  const on = (connection: PoolConnection, leftMs: () => number): Queryable => ({
     async rows<T>(sql: string, values: Value[] = []) {
-      const [rows] = await within(statementMs, connection.execute(sql, values));
+      const [rows] = await within(leftMs(), connection.execute(sql, values));
       return rows as T[];
     },
     async run(sql, values = []) {
-      const [result] = await within(statementMs, connection.execute<ResultSetHeader>(sql, values));
+      const [result] = await within(leftMs(), connection.execute<ResultSetHeader>(sql, values));
       return { affected: result.affectedRows, insertId: result.insertId };
     },
   });
 
   async function single<T>(work: (on: Queryable) => Promise<T>): Promise<T> {
+    const leftMs = patience();
     const connection = await acquire().catch(rethrow);
     try {
-      const value = await work(on(connection));
+      const value = await work(on(connection, leftMs));
       connection.release();
       return value;
     } catch (error) {
@@ -94,10 +100,11 @@ export function createMysql(options: { url: string; connections: number; log: Lo
   }
 
   async function attempt<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const leftMs = patience();
     const connection = await acquire().catch(rethrow);
     try {
-      await within(statementMs, connection.query('START TRANSACTION'));
-      const value = await work({ ...on(connection), inTransaction: true });
+      await within(leftMs(), connection.query('START TRANSACTION'));
+      const value = await work({ ...on(connection, () => statementMs), inTransaction: true });
       await within(statementMs, connection.query('COMMIT'));
       connection.release();
       return value;
@@ -144,7 +151,7 @@ async function within<T>(ms: number, work: Promise<T>, late?: (value: T) => void
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       expired = true;
-      reject(new TimedOut(`no answer within ${ms} ms`));
+      reject(new TimedOut(`no answer within ${Math.round(ms)} ms`));
     }, ms);
   });
   work.then((value) => expired && late?.(value), () => undefined);
@@ -163,11 +170,15 @@ interface ServerError extends Error {
 const isServerError = (error: unknown): error is ServerError =>
   error instanceof Error && typeof (error as Partial<ServerError>).sqlState === 'string' && (error as ServerError).errno > 0;
 
+/** What the driver's pool says without a code when it takes nobody. */
+const POOL_REFUSES = /^(Queue limit reached|Pool is closed)/;
+
 /** A timeout, a lost connection, or a server that says it cannot serve now. */
 function isDown(error: unknown): boolean {
   if (error instanceof TimedOut) return true;
   if (isServerError(error)) return DOWN.has(error.errno);
-  return error instanceof Error && 'code' in error && !(error instanceof ApiError);
+  if (!(error instanceof Error) || error instanceof ApiError) return false;
+  return 'code' in error || POOL_REFUSES.test(error.message);
 }
 
 // Declared as a promise so that it can stand in `catch` of any promise.
