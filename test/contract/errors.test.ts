@@ -27,6 +27,11 @@ t.test('every code that the sources name is declared by a row or answered withou
   t.end();
 });
 
+t.test('every code of the catalogue can be met', (t) => {
+  t.same(Object.keys(ERRORS).filter((code) => !declared.has(code)), []);
+  t.end();
+});
+
 t.test('every declared code is named somewhere, and no row declares what its columns imply', (t) => {
   t.same([...declared].filter((code) => !named.has(code)), []);
   for (const row of ROWS) {
@@ -36,7 +41,7 @@ t.test('every declared code is named somewhere, and no row declares what its col
   t.end();
 });
 
-const incoming = (path: string): Incoming => ({ requestId: 'r', receivedAt: performance.now(), method: 'GET', path, query: '', headers: { get: () => undefined, twice: () => false }, peer: '127.0.0.1', body: Buffer.alloc(0), gone: new AbortController().signal });
+const incoming = (path: string): Incoming => ({ requestId: 'r', receivedAt: performance.now(), method: 'GET', path, query: '', headers: { get: () => undefined, twice: () => false }, peer: '127.0.0.1', body: Buffer.alloc(0), gone: () => new AbortController().signal });
 
 t.test('in tests an error that a row does not declare is 500, so that none goes unseen', async (t) => {
   const throwing = (errors: ErrorCode[]) => endpoint({ errors, handle: () => Promise.reject(new ApiError('OTP_LOCKED')) });

@@ -1,54 +1,76 @@
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { Teardown } from './stores.js';
 
-/** A TCP proxy in front of a store, to take the store away from one service alone. */
+/** A way to a server that a test can make slow, silent or impossible. */
 export interface Proxy {
   port: number;
-  /** Bytes no longer pass, connections stay: a store that hangs. */
-  hang(): void;
-  /** Connections are cut and refused: a store that is down. */
+  /** `pass` carries bytes; `hang` takes connections and bytes and gives nothing; `refuse` takes nothing, and cuts what was open. */
+  become(mode: 'pass' | 'hang' | 'refuse'): Promise<void>;
+  /** Resets every open connection; new ones are taken. */
   cut(): void;
-  /** All is well again. */
-  heal(): void;
+  /** Each piece of bytes is held for so long, in ms, either way. */
+  delay(ms: number): void;
+  /** The same URL by way of the proxy. */
+  via(url: string): string;
 }
 
-export async function proxyTo(t: Teardown, port: number): Promise<Proxy> {
+/** Starts a proxy to a port of this machine. */
+export async function startProxy(t: Teardown, target: string): Promise<Proxy> {
+  const { hostname, port: targetPort } = new URL(target);
   const pairs = new Set<[Socket, Socket]>();
-  let state: 'well' | 'hung' | 'down' = 'well';
-  const server = createServer((client) => {
-    if (state === 'down') return client.destroy();
-    const store = connect(port, '127.0.0.1');
-    const pair: [Socket, Socket] = [client, store];
-    pairs.add(pair);
-    for (const [from, to] of [pair, [store, client]] as const) {
-      from.on('data', (chunk) => to.write(chunk));
-      from.on('error', () => undefined);
-      from.on('close', () => {
-        pairs.delete(pair);
-        to.destroy();
-      });
-      if (state === 'hung') from.pause();
+  let mode: 'pass' | 'hang' | 'refuse' = 'pass';
+  let latency = 0;
+  let server: Server;
+  let port = 0;
+
+  const carry = (from: Socket, to: Socket): void => {
+    from.on('data', (bytes) => setTimeout(() => mode === 'pass' && to.writable && to.write(bytes), latency));
+    from.on('error', () => undefined);
+    from.on('close', () => setTimeout(() => to.destroy(), latency));
+  };
+  const open = async (): Promise<void> => {
+    server = createServer({ noDelay: true }, (near) => {
+      const far = connect(Number(targetPort), hostname);
+      const pair: [Socket, Socket] = [near, far];
+      pairs.add(pair);
+      near.once('close', () => pairs.delete(pair));
+      carry(near, far);
+      carry(far, near);
+    });
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    port = (server.address() as { port: number }).port;
+  };
+  const cut = (): void => {
+    for (const [near, far] of pairs) {
+      near.resetAndDestroy();
+      far.destroy();
     }
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const end = (): void => pairs.forEach((pair) => pair.forEach((socket) => socket.destroy()));
+  };
+  await open();
   t.teardown(() => {
-    end();
+    cut();
     server.close();
   });
+
   return {
-    port: (server.address() as { port: number }).port,
-    hang() {
-      state = 'hung';
-      pairs.forEach((pair) => pair.forEach((socket) => socket.pause()));
+    get port() {
+      return port;
     },
-    cut() {
-      state = 'down';
-      end();
+    async become(next) {
+      const before = mode;
+      mode = next;
+      if (next === 'refuse') {
+        const closed = new Promise((resolve) => server.close(resolve));
+        cut();
+        await closed;
+      } else if (before === 'refuse') await open();
     },
-    heal() {
-      state = 'well';
-      pairs.forEach((pair) => pair.forEach((socket) => socket.resume()));
+    cut,
+    delay: (ms) => (latency = ms),
+    via(url) {
+      const way = new URL(url);
+      way.host = `127.0.0.1:${port}`;
+      return way.href;
     },
   };
 }

@@ -8,7 +8,7 @@ t.test('many tokens are signed at once, each with its own claims', async (t) => 
   const signing = createSigning(createLog('silent'));
   t.teardown(() => signing.close());
   const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true });
-  const key = { alg: 'ES256', kid: 'k', privateKey: await exportPKCS8(privateKey) };
+  const key = { alg: 'ES256' as const, kid: 'k', privateKey: await exportPKCS8(privateKey) };
   const tokens = await Promise.all(Array.from({ length: 100 }, (_, n) => signing.sign({ ...key, claims: { n } })));
   for (const [n, token] of tokens.entries()) {
     const { payload, protectedHeader } = await jwtVerify(token, publicKey);
