@@ -58,6 +58,7 @@ async function up() {
     NOTIFY_FILE: process.env.NOTIFY_FILE ?? join(ROOT, '.local/outbox.jsonl'),
   };
   const cli = join(ROOT, 'dist/src/cli/main.js');
+  keepSettings(env);
 
   await step('schema', 'migrating', async (tell) => {
     const { code, output } = await run(process.execPath, [cli, 'migrate'], { cwd: ROOT, env });
@@ -99,6 +100,15 @@ async function checkPorts() {
   }
 }
 
+/**
+ * For operator commands in another terminal: `set -a; . .local/up/env; set +a`.
+ * @param {Record<string, string | undefined>} env
+ */
+function keepSettings(env) {
+  const names = ['MYSQL_URL', 'REDIS_URL', 'SECRET_KEY', 'NOTIFY_FILE', 'HOST', 'PORT', 'OPS_HOST', 'OPS_PORT'];
+  writeFileSync(join(HOME, 'env'), names.map((name) => `${name}='${String(env[name]).replaceAll("'", "'\\''")}'\n`).join(''), { mode: 0o600 });
+}
+
 /** Losing it makes stored codes and sessions useless, so it is made once. */
 function keepSecretKey() {
   const file = join(HOME, 'secret-key');
@@ -132,7 +142,6 @@ ${paint(1, 'Log in')} as ${demo.email}${demo.password === null ? ', which was in
   curl -s${isTls ? 'k' : ''} ${BASE}/api/auth/login -H 'Content-Type: application/json' -H 'X-Token-Delivery: json' \\
     -d '${body}'
 
-  API       ${BASE}/openapi.json
   metrics   http://${reach(OPS_HOST, OPS_PORT)}/metrics
   mails     ${here(outbox)} (codes too: nothing is really sent)
   log       ${here(LOG)} (its lines also appear below, shortened)

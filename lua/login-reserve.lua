@@ -5,14 +5,17 @@
 -- ARGV[1] ticket     unique name of this attempt
 -- ARGV[2] threshold  failures that lock
 -- ARGV[3] holdMs     a ticket lapses after so long: its node died
+-- ARGV[4] storedMs   what is left of a lock that MySQL knows of
 -- RETURN {outcome, retryMs, recorded}   0 entered, 1 throttled, 2 locked (recorded: MySQL has it too), 3 full
-local bucket, held, ticket, threshold, holdMs = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local bucket, held, ticket, threshold, holdMs, storedMs = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local row = redis.call('HMGET', bucket, 'failures', 'lockedUntil', 'delayUntil', 'recorded')
 local failures, lockedUntil, delayUntil = tonumber(row[1] or 0), tonumber(row[2] or 0), tonumber(row[3] or 0)
-if lockedUntil > now then return {2, lockedUntil - now, tonumber(row[4] or 0)} end
-if delayUntil > now then return {1, delayUntil - now, 0} end
+if lockedUntil > now then return {2, math.ceil(math.max(lockedUntil - now, storedMs)), tonumber(row[4] or 0)} end
+-- Redis lost the lock, or an operator set it.
+if storedMs > 0 then return {2, storedMs, 1} end
+if delayUntil > now then return {1, math.ceil(delayUntil - now), 0} end
 redis.call('ZREMRANGEBYSCORE', held, '-inf', now)
 -- After a lock one guess at a time: the next failure locks again.
 if redis.call('ZCARD', held) >= math.max(1, threshold - failures) then return {3, 0, 0} end

@@ -39,8 +39,13 @@ export interface App {
 /** Requests under way when the process is told to stop have so long, in ms. */
 const DRAIN_MS = 8_000;
 
+export interface BuildOptions {
+  /** Whether errors that endpoints do not declare become INTERNAL; tests say so. */
+  strict?: boolean;
+}
+
 /** Builds everything once and wires it: the only place that knows all parts. */
-export async function buildApp(config: Config, log: Log): Promise<App> {
+export async function buildApp(config: Config, log: Log, { strict = false }: BuildOptions = {}): Promise<App> {
   const keyring = createKeyring(config.secretKey, config.secretKeyPrevious);
   const metrics = createMetrics();
   const mysql = createMysql({ url: config.mysqlUrl, connections: config.mysqlConnections, log });
@@ -87,8 +92,8 @@ export async function buildApp(config: Config, log: Log): Promise<App> {
   };
   const observe = (method: string, path: string, status: number, seconds: number): void => metrics.http.observe({ method, path, status }, seconds);
   const tls = config.tlsCertFile !== null && config.tlsKeyFile !== null ? { certFile: config.tlsCertFile, keyFile: config.tlsKeyFile } : null;
-  const server = await listen({ host: config.host, port: config.port, tls, ...createPipeline([...ROUTES, ...HEALTH_ROUTES], needs, { config, keyring, log, guards, observe }) });
-  const ops = await listen({ host: config.opsHost, port: config.opsPort, tls: null, ...createPipeline(OPS_ROUTES, needs, { config, keyring, log, guards, observe: () => undefined }) });
+  const server = await listen({ host: config.host, port: config.port, tls, ...createPipeline([...ROUTES, ...HEALTH_ROUTES], needs, { config, keyring, log, guards, observe, strict }) });
+  const ops = await listen({ host: config.opsHost, port: config.opsPort, tls: null, ...createPipeline(OPS_ROUTES, needs, { config, keyring, log, guards, observe: () => undefined, strict }) });
 
   return {
     port: server.port,

@@ -11,8 +11,8 @@ async function nodeRs(): Promise<Argon2> {
   const { hashSync, verifySync } = await import('@node-rs/argon2');
   return {
     engine: 'node-rs',
-    // Synchronous: the work stays on this thread, whose priority is lower than the front end's.
-    hash: (plain, { memoryKib, passes }) => Promise.resolve(hashSync(plain, { algorithm: 2, memoryCost: memoryKib, timeCost: passes, parallelism: 1 })),
+    // Synchronous: the work stays on this thread, whose priority is lower than the front end's. argon2id is the default.
+    hash: (plain, { memoryKib, passes }) => Promise.resolve(hashSync(plain, { memoryCost: memoryKib, timeCost: passes, parallelism: 1 })),
     verify: (hash, plain) => Promise.resolve(verifySync(hash, plain)),
   };
 }

@@ -19,9 +19,15 @@ export default async function run(job: HashingJob): Promise<HashingResult> {
 
 async function verify(hash: string, plain: string, scheme: 'argon2' | 'bcrypt'): Promise<boolean> {
   try {
-    // bcrypt itself ends a password at the first NUL, so one that holds a NUL never had this hash honestly.
-    return scheme === 'argon2' ? await argon2.verify(hash, plain) : !plain.includes('\0') && verifyBcrypt(plain, hash);
+    if (scheme === 'argon2') return await argon2.verify(hash, plain);
+    const right = verifyBcrypt(plain, hash);
+    return right && isWholeForBcrypt(plain);
   } catch {
+    // Well-formed and yet of no use. If the decoy fails too, the engine is at fault and the job fails, not the guess.
+    await argon2.verify(decoy, plain);
     return false;
   }
 }
+
+/** bcrypt ends a password at its 72nd byte and at a NUL: what stands behind would be accepted whatever it says. */
+const isWholeForBcrypt = (plain: string): boolean => Buffer.byteLength(plain) <= 72 && !plain.includes('\0');

@@ -4,8 +4,11 @@ import type { Call } from '../http/call.js';
 import { subjectOf } from '../keyring.js';
 import { record, type AuditEntry } from '../store/audit.js';
 import { lockByGate, lockSource, type LoginAccount, type Source } from '../store/users.js';
-import { lockedError, type Gate, type Ticket } from './gate.js';
+import type { Gate, Ticket } from './gate.js';
 import { identityOf, sourceName } from './identity.js';
+
+/** The reply to a failure that locks is held for so long: only known addresses have a lock to write down, and time must not tell. */
+const LOCKING_MS = 100;
 
 export type AttemptNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'heldReplies'> & { gate: Gate };
 
@@ -25,24 +28,24 @@ export interface Attempt {
  * Takes a ticket of the gate.
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
  */
-export async function enter({ config, keyring, gate }: AttemptNeeds, attempt: Attempt): Promise<Ticket> {
-  // MySQL remembers locks that a flushed Redis has forgotten.
-  const stored = storedLockMs(attempt.account);
-  if (stored > 0) throw lockedError(stored);
-  const isFamiliar = config.lockoutFamiliarSources && attempt.account?.familiar === true;
-  const bucket = { identity: identityOf(keyring, attempt.email), source: isFamiliar ? sourceName(attempt.source) : null };
-  return gate.enter(bucket, async () => {
-    const now = await attempt.reread();
-    return now === null || now.lockMs > 0 || now.sourceLockMs > 0;
-  });
+export async function enter({ config, keyring, gate, metrics }: AttemptNeeds, { account, email, source, reread }: Attempt): Promise<Ticket> {
+  const isFamiliar = config.lockoutFamiliarSources && account?.familiar === true;
+  const bucket = { identity: identityOf(keyring, email), source: isFamiliar ? sourceName(source) : null };
+  try {
+    return await gate.enter(bucket, { ms: account ? storedLockMs(account, isFamiliar) : 0, stands: async () => lockStands(await reread()) });
+  } catch (error) {
+    countRefusal(metrics, error);
+    throw error;
+  }
 }
 
 /** A lock of the gate spares familiar sources, which have locks of their own; an operator's lock spares nobody. */
-function storedLockMs(account: LoginAccount | null): number {
-  if (!account) return 0;
-  const general = account.lockedByGate && account.familiar ? 0 : account.lockMs;
-  return Math.max(general, account.sourceLockMs);
+function storedLockMs(account: LoginAccount, isFamiliar: boolean): number {
+  return isFamiliar && account.lockedByGate ? account.sourceLockMs : account.lockMs;
 }
+
+/** A lock that has just run out in MySQL still stands as far as Redis says: only an operator lifts one early. */
+const lockStands = (account: LoginAccount | null): boolean => account === null || account.lockMs > 0 || account.lockedByGate;
 
 /**
  * Counts a wrong guess, writes its lock through to MySQL and holds the reply.
@@ -50,29 +53,39 @@ function storedLockMs(account: LoginAccount | null): number {
  */
 export async function fail({ gate, mysql, keyring, log, metrics, heldReplies }: AttemptNeeds, attempt: Attempt, ticket: Ticket, code: 'INVALID_CREDENTIALS' | 'MFA_INVALID'): Promise<never> {
   const { account, source, call } = attempt;
-  const failedAt = performance.now();
   const penalty = await gate.fail(ticket);
-  metrics.logins.inc({ outcome: code.toLowerCase() });
-  if (account && penalty.ownLockMs + penalty.allLockMs > 0) {
-    if (penalty.allLockMs > 0) await lockByGate(mysql, account.id, penalty.allLockMs);
+  // The delay in Redis runs from here: a reply held from any earlier moment would invite a try that is still throttled.
+  const failedAt = performance.now();
+  const refusal = new ApiError(code);
+  countRefusal(metrics, refusal);
+  const lockMs = Math.max(penalty.ownLockMs, penalty.allLockMs);
+  if (account && lockMs > 0) {
+    // For a familiar source's lock too: users.locked_until is where operators see a lock and lift it.
+    await lockByGate(mysql, account.id, lockMs);
     if (penalty.ownLockMs > 0 && ticket.bucket.source !== null) await lockSource(mysql, account.id, source, penalty.ownLockMs);
     await gate.recorded(ticket.bucket);
   }
   const locked = penalty.ownLockMs > 0;
   await record(mysql, { ...auditOf(keyring, attempt), status: 'failure', detail: { outcome: code, locked } });
   log.info({ requestId: call.requestId, action: attempt.action, outcome: code, locked, ip: call.ip }, 'attempt refused');
-  await heldReplies.hold(penalty.delayMs - (performance.now() - failedAt), call.gone);
-  throw new ApiError(code);
+  const holdMs = Math.max(penalty.delayMs, lockMs > 0 ? LOCKING_MS : 0);
+  await heldReplies.hold(failedAt + holdMs, call.gone);
+  throw refusal;
 }
 
 /** Gives the ticket back when the work ends in an error that says nothing about the guess. */
-export async function releaseOnThrow<T>({ gate, log }: Pick<AttemptNeeds, 'gate' | 'log'>, ticket: Ticket, work: () => Promise<T>): Promise<T> {
+export async function releaseOnThrow<T>({ gate, log, metrics }: Pick<AttemptNeeds, 'gate' | 'log' | 'metrics'>, ticket: Ticket, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    countRefusal(metrics, error);
     await gate.release(ticket).catch((late: unknown) => log.warn({ err: late }, 'a ticket of the login gate lapses by itself'));
     throw error;
   }
+}
+
+function countRefusal(metrics: Deps['metrics'], error: unknown): void {
+  if (error instanceof ApiError) metrics.logins.inc({ outcome: error.code.toLowerCase() });
 }
 
 /** The audit columns that every entry of an attempt shares. */

@@ -18,6 +18,14 @@ export interface Ticket {
   id: string;
 }
 
+/** What MySQL knows of a lock: it outlives Redis, and operators change it by hand. */
+export interface StoredLock {
+  /** What is left of it, in ms; 0 for none. */
+  ms: number;
+  /** Reads it anew: false when it was lifted by hand rather than ran out. Unknown addresses read too, and get true. */
+  stands: () => Promise<boolean>;
+}
+
 /** What a settled failure brought about, in ms. */
 export interface Penalty {
   /** How long its reply is held. */
@@ -31,10 +39,9 @@ export interface Penalty {
 export interface Gate {
   /**
    * Takes a ticket, waiting in process while other attempts for the identity fill the slots.
-   * @param isLockedInMysql asked when Redis has a lock that MySQL should have too: false means that it was cleared there by hand
    * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
    */
-  enter(bucket: Bucket, isLockedInMysql: () => Promise<boolean>): Promise<Ticket>;
+  enter(bucket: Bucket, stored: StoredLock): Promise<Ticket>;
   /** Gives the ticket back without counting or clearing. */
   release(ticket: Ticket): Promise<void>;
   /**
@@ -57,7 +64,7 @@ const QUIET_MS = 24 * 3600 * 1000;
 const WAIT_MS = 5_000;
 const POLL_MS = 15;
 
-export const lockedError = (ms: number): ApiError => new ApiError('ACCOUNT_LOCKED', { retryAfter: retrySeconds(ms) });
+const lockedError = (ms: number): ApiError => new ApiError('ACCOUNT_LOCKED', { retryAfter: retrySeconds(ms) });
 const throttledError = (ms: number): ApiError => new ApiError('LOGIN_THROTTLED', { retryAfter: retrySeconds(ms) });
 
 export function createGate({ config, scripts }: Needs, redis: Pick<Deps['redis'], 'del'>): Gate {
@@ -75,15 +82,17 @@ export function createGate({ config, scripts }: Needs, redis: Pick<Deps['redis']
   });
   const settle = (ticket: Ticket, outcome: 'release' | 'success' | 'failure') => scripts.loginSettle(keysOf(ticket.bucket), { ticket: ticket.id, outcome, ...policy });
 
-  async function reserve(ticket: Ticket, isLockedInMysql: () => Promise<boolean>): Promise<boolean> {
+  async function reserve(ticket: Ticket, stored: StoredLock): Promise<boolean> {
     const { bucket, held } = keysOf(ticket.bucket);
-    const verdict = await scripts.loginReserve({ bucket, held }, { ticket: ticket.id, threshold: policy.threshold, holdMs: HOLD_MS });
+    const verdict = await scripts.loginReserve({ bucket, held }, { ticket: ticket.id, threshold: policy.threshold, holdMs: HOLD_MS, storedMs: stored.ms });
     if (verdict.outcome === 'throttled') throw throttledError(verdict.retryMs);
     if (verdict.outcome !== 'locked') return verdict.outcome === 'entered';
     // Read after the verdict, never before: an older answer could miss the lock that the verdict is about.
-    if (!verdict.recorded || (await isLockedInMysql())) throw lockedError(verdict.retryMs);
+    // Read in any case: known and unknown addresses must not differ in time.
+    const stands = await stored.stands();
+    if (stands || !verdict.recorded) throw lockedError(verdict.retryMs);
     await clear(ticket.bucket);
-    return reserve(ticket, () => Promise.resolve(true));
+    return reserve(ticket, { ms: 0, stands: () => Promise.resolve(true) });
   }
 
   async function clear(bucket: Bucket): Promise<void> {
@@ -92,14 +101,14 @@ export function createGate({ config, scripts }: Needs, redis: Pick<Deps['redis']
   }
 
   return {
-    async enter(bucket, isLockedInMysql) {
+    async enter(bucket, stored) {
       const ticket = { bucket, id: uuid() };
       const name = keysOf(bucket).bucket;
-      if (!turns.busy(name) && (await reserve(ticket, isLockedInMysql))) return ticket;
+      if (!turns.busy(name) && (await reserve(ticket, stored))) return ticket;
       const deadline = performance.now() + WAIT_MS;
       // One of the waiters asks Redis, in the order they came; the others cost nothing.
       return turns.take(name, async () => {
-        while (!(await reserve(ticket, isLockedInMysql))) {
+        while (!(await reserve(ticket, stored))) {
           if (performance.now() > deadline) throw throttledError(1000);
           await new Promise((resolve) => setTimeout(resolve, POLL_MS));
         }

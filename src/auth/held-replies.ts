@@ -1,7 +1,7 @@
 /** Failed logins whose reply waits. A held reply costs a timer and its socket: no thread, no connection, no lock. */
 export interface HeldReplies {
-  /** Resolves after `ms`, or earlier when the client leaves, the server stops or too many are held. */
-  hold(ms: number, gone: AbortSignal): Promise<void>;
+  /** Resolves at `until` (performance.now()) and never before, unless the client leaves, the server stops or too many are held. */
+  hold(until: number, gone: AbortSignal): Promise<void>;
   /** Lets every held reply go, now and from now on. */
   releaseAll(): void;
 }
@@ -13,9 +13,10 @@ export function createHeldReplies(count: (held: number) => void): HeldReplies {
   const held = new Set<() => void>();
   let stopping = false;
   return {
-    hold(ms, gone) {
-      if (ms <= 0 || stopping || gone.aborted || held.size >= MOST_HELD) return Promise.resolve();
+    hold(until, gone) {
+      if (until <= performance.now() || stopping || gone.aborted || held.size >= MOST_HELD) return Promise.resolve();
       return new Promise((resolve) => {
+        let timer: NodeJS.Timeout;
         const release = (): void => {
           clearTimeout(timer);
           gone.removeEventListener('abort', release);
@@ -23,10 +24,16 @@ export function createHeldReplies(count: (held: number) => void): HeldReplies {
           count(held.size);
           resolve();
         };
-        const timer = setTimeout(release, ms);
+        const wait = (): void => {
+          const left = until - performance.now();
+          // Timers count from the start of their turn of the event loop, so one may fire early.
+          if (left > 0) timer = setTimeout(wait, Math.ceil(left));
+          else release();
+        };
         gone.addEventListener('abort', release);
         held.add(release);
         count(held.size);
+        wait();
       });
     },
     releaseAll() {

@@ -1,17 +1,17 @@
 import { Type } from '@sinclair/typebox';
+import type { Deps } from '../deps.js';
+import { normaliseEmail } from '../email.js';
 import { endpoint } from '../http/endpoint.js';
 import { json, type Call, type Reply } from '../http/call.js';
 import { record } from '../store/audit.js';
 import { insertMfaToken } from '../store/mfa.js';
-import { findForLogin, renewPasswordHash, type LoginAccount } from '../store/users.js';
+import type { Tx } from '../store/mysql.js';
+import { findForLogin, holdAccount, renewPasswordHash, type LoginAccount } from '../store/users.js';
 import { auditOf, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';
 import { MFA_TOKEN_MS, newMfaToken } from './mfa-token.js';
 import { demandUsable, signIn, type SignInNeeds } from './sign-in.js';
-import type { Deps } from '../deps.js';
-import { normaliseEmail } from '../email.js';
-
 
 export type LoginNeeds = SignInNeeds & Pick<Deps, 'hashing'>;
 
@@ -26,21 +26,20 @@ export const login = endpoint({
   body,
   errors: ['INVALID_CREDENTIALS', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED', 'ACCOUNT_DELETED', 'ACCOUNT_INACTIVE', 'OVERLOADED'],
   handle: async (needs: LoginNeeds, call): Promise<Reply> => {
-    const attempt = await begin(needs, call, call.body.email);
+    const { email, password, deviceName } = call.body;
+    const attempt = await begin(needs, call, email);
     const ticket = await enter(needs, attempt);
-    const checked = await releaseOnThrow(needs, ticket, async () => {
-      const verdict = await needs.hashing.verify(attempt.account?.passwordHash ?? null, call.body.password, call);
-      if (verdict.ok && attempt.account) demandUsable(attempt.account, needs.config);
-      return verdict;
-    });
-    const { account } = attempt;
-    if (!checked.ok || !account) return fail(needs, attempt, ticket, 'INVALID_CREDENTIALS');
-    return releaseOnThrow(needs, ticket, async () => {
-      if (account.factors.length > 0) return challenge(needs, { ...attempt, account }, ticket);
-      return signIn(needs, { ...attempt, account }, ticket, ['pwd'], call.body.deviceName, async (tx) => {
-        if (checked.renewed !== null) await renewPasswordHash(tx, account.id, account.passwordHash!, checked.renewed);
+    for (let { account } = attempt; ; account = await attempt.reread()) {
+      const checked = await releaseOnThrow(needs, ticket, async () => {
+        const verdict = await needs.hashing.verify(account?.passwordHash ?? null, password, call);
+        if (verdict.ok && account) demandUsable(account, needs.config);
+        return verdict;
       });
-    });
+      if (!checked.ok || !account) return fail(needs, { ...attempt, account }, ticket, 'INVALID_CREDENTIALS');
+      const known = { ...attempt, account };
+      const reply = await releaseOnThrow(needs, ticket, () => proceed(needs, known, ticket, checked.renewed, deviceName));
+      if (reply) return reply;
+    }
   },
 });
 
@@ -51,11 +50,31 @@ async function begin({ mysql, keyring }: LoginNeeds, call: Call, given: string):
   return { email, account: await reread(), source, reread, call, action: 'login' };
 }
 
-/** The password was right and a second factor is due: no session yet, and the gate's counts stay. */
-async function challenge(needs: LoginNeeds, attempt: Attempt & { account: LoginAccount }, ticket: Ticket): Promise<Reply> {
-  const { mysql, keyring, gate, metrics } = needs;
+type Known = Attempt & { account: LoginAccount };
+
+/** What a right password leads to; null when the account changed while it was checked, so that it must be checked anew. */
+async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, renewed: string | null, deviceName: string | undefined): Promise<Reply | null> {
+  const { id, passwordHash, factors } = attempt.account;
+  // A reset or deletion that commits meanwhile must not be survived by what its old password opened.
+  const confirm = async (tx: Tx): Promise<void> => {
+    if (renewed !== null) await renewPasswordHash(tx, id, passwordHash!, renewed);
+    if (!(await holdAccount(tx, id, renewed ?? passwordHash))) throw new AccountChanged();
+  };
+  try {
+    return await (factors.length > 0 ? challenge(needs, attempt, ticket, confirm) : signIn(needs, attempt, ticket, ['pwd'], deviceName, confirm));
+  } catch (error) {
+    if (error instanceof AccountChanged) return null;
+    throw error;
+  }
+}
+
+class AccountChanged extends Error {}
+
+/** A second factor is due: no session yet, and the gate's counts stay. */
+async function challenge({ mysql, keyring, gate, metrics }: LoginNeeds, attempt: Known, ticket: Ticket, confirm: (tx: Tx) => Promise<void>): Promise<Reply> {
   const token = newMfaToken();
   await mysql.transaction(async (tx) => {
+    await confirm(tx);
     await insertMfaToken(tx, token.hash, attempt.account.id, MFA_TOKEN_MS);
     await record(tx, { ...auditOf(keyring, attempt), status: 'success', detail: { outcome: 'mfa_required' } });
   });

@@ -5,7 +5,7 @@ import type { Call, Reply } from '../http/call.js';
 import { sha256 } from '../keyring.js';
 import { findMfaToken, findTotp, spendMfaToken, spendRecoveryCode, spendTotpStep } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
-import { findForLoginById, type LoginAccount } from '../store/users.js';
+import { findForLoginById, holdAccount, type LoginAccount } from '../store/users.js';
 import { enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { recoveryCodeHashes, totpStep } from './factors.js';
 import { sourceOf } from './identity.js';
@@ -31,7 +31,8 @@ export const verifyLogin = endpoint({
       demandUsable(account, needs.config);
       const spendFactor = await factorSpender(needs, account.id, method, code);
       return signIn(needs, attempt, ticket, ['pwd', method === 'totp' ? 'otp' : 'recovery'], undefined, async (tx) => {
-        if (!(await spendMfaToken(tx, tokenHash))) throw new ApiError('MFA_TOKEN_INVALID');
+        const holds = (await spendMfaToken(tx, tokenHash)) && (await holdAccount(tx, account.id, account.passwordHash));
+        if (!holds) throw new ApiError('MFA_TOKEN_INVALID');
         // Rolls back, so that the token stays good for another try.
         if (!(await spendFactor(tx))) throw new WrongFactor();
       }).catch((error: unknown) => {

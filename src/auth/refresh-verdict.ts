@@ -21,14 +21,21 @@ export function judge(session: RefreshState | null, hash: Buffer): RefreshCode |
   return session.user.active ? null : 'REFRESH_USER_INACTIVE';
 }
 
-/**
- * What a token that is not the newest deserves. `age` is how long before this request the newest rotation
- * happened, in ms: negative when the request was already under way then.
- */
-export function judgeFormer(session: RefreshState, token: { generation: number; genuine: boolean }, age: number, graceMs: number): 'successor' | 'forgiven' | 'reuse' | 'unknown' {
+/** When a request came. */
+export interface Arrival {
+  /** How long before it the newest rotation happened, in ms: negative when the request was already under way then. */
+  age: number;
+  /** Whether its token was seen to be the newest after it had come: then it is late, but nobody replays anything. */
+  wasNewest: boolean;
+}
+
+/** What a token that is not the newest deserves. */
+export function judgeFormer(session: RefreshState, token: { generation: number; genuine: boolean }, { age, wasNewest }: Arrival, graceMs: number): 'successor' | 'forgiven' | 'reuse' | 'unknown' {
   // A higher generation can only come from a restored backup; garbage must never end a session.
   if (!token.genuine || token.generation >= session.generation) return 'unknown';
-  if (token.generation < session.generation - 1) return 'reuse';
+  const isDirect = token.generation === session.generation - 1;
+  if (wasNewest) return isDirect ? 'successor' : 'forgiven';
+  if (!isDirect) return 'reuse';
   if (age <= graceMs) return 'successor';
   return age <= FORGIVEN_MS ? 'forgiven' : 'reuse';
 }

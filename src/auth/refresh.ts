@@ -64,30 +64,33 @@ export function refreshSession(keyring: Deps['keyring'], call: Call): string | n
 export type Outcome =
   | { kind: 'won'; tokens: Promise<Tokens> }
   | { kind: 'judged'; code: RefreshCode }
-  /** The token is not the newest; `readAt` is performance.now() when the session was read. */
-  | { kind: 'former'; session: RefreshState; readAt: number };
+  /** The token is not the newest. By performance.now(): when the session was read, and when the token was last known to be the newest. */
+  | { kind: 'former'; session: RefreshState; readAt: number; newestAt: number };
 
 /** Rotates if the token is the newest. Whoever wins is decided in `rotate`, the one conditional statement. */
 async function rotateOnce(needs: RefreshNeeds, token: SentToken): Promise<Outcome> {
   const { config, keyring, mysql } = needs;
   const fromHash = sha256(token.secret);
+  const startedAt = performance.now();
   const seen = await look(needs, token, fromHash);
   if (seen.kind !== 'newest') return seen;
   const secret = newSecret();
   const won = await rotate(mysql, { id: token.sessionId, fromGeneration: token.generation, fromHash, toHash: sha256(secret), seal: sealSuccessor(keyring, token, secret), idleMs: idleMs(config) });
   if (won) return { kind: 'won', tokens: issue(needs, seen.session, mintRefreshToken(keyring, token.sessionId, token.generation + 1, secret)) };
   const again = await look(needs, token, fromHash);
-  // Neither rotated by another nor ended: the row moved between the two statements. The client may try again.
-  return again.kind === 'newest' ? { kind: 'judged', code: 'REFRESH_TOKEN_INVALID' } : again;
+  // Neither rotated by another nor ended: the account was away for a moment between the two statements.
+  if (again.kind === 'newest') throw new ApiError('UNAVAILABLE', { retryAfter: 1 });
+  return again.kind === 'former' ? { ...again, newestAt: startedAt } : again;
 }
 
 type Seen = Exclude<Outcome, { kind: 'won' }> | { kind: 'newest'; session: RefreshState };
 
 async function look({ config, mysql }: RefreshNeeds, token: SentToken, hash: Buffer): Promise<Seen> {
-  const readAt = performance.now();
   const session = await findForRefresh(mysql, token.sessionId, idleMs(config));
+  // Taken after the answer: a wait for a connection must not make requests look later than they were.
+  const readAt = performance.now();
   const code = judge(session, hash);
-  if (code === 'REFRESH_TOKEN_INVALID') return { kind: 'former', session: session!, readAt };
+  if (code === 'REFRESH_TOKEN_INVALID') return { kind: 'former', session: session!, readAt, newestAt: -Infinity };
   return code === null ? { kind: 'newest', session: session! } : { kind: 'judged', code };
 }
 
@@ -95,10 +98,10 @@ const issue = (needs: RefreshNeeds, session: RefreshState, token: RefreshToken):
   signTokens(needs, { userId: session.userId!, amr: session.amr, roles: session.user!.roles, authTime: session.authTime, refresh: token, leftMs: session.leftMs });
 
 /** The same successor for a request that was under way when another one won; everybody else is refused. */
-async function succeedLate(needs: RefreshNeeds, call: Call, token: SentToken, { session, readAt }: Extract<Outcome, { kind: 'former' }>): Promise<Tokens> {
+async function succeedLate(needs: RefreshNeeds, call: Call, token: SentToken, { session, readAt, newestAt }: Extract<Outcome, { kind: 'former' }>): Promise<Tokens> {
   // Both spans are measured by one clock each, so that clocks which disagree change nothing.
   const age = session.rotatedMsAgo === null ? Infinity : session.rotatedMsAgo - (readAt - call.receivedAt);
-  const verdict = judgeFormer(session, token, age, needs.config.refreshGraceMs);
+  const verdict = judgeFormer(session, token, { age, wasNewest: call.receivedAt <= newestAt }, needs.config.refreshGraceMs);
   if (verdict === 'reuse') await endReused(needs, call, session);
   const alive = judge(session, session.secretHash) === null;
   if (verdict !== 'successor' || !alive || !session.successorSeal) throw refused(needs, call, 'REFRESH_TOKEN_INVALID', verdict);

@@ -4,7 +4,6 @@ import { permanentDeletionAt } from '../grace.js';
 import type { Reply } from '../http/call.js';
 import { record } from '../store/audit.js';
 import type { Tx } from '../store/mysql.js';
-import { revoke } from '../store/sessions.js';
 import { rememberSource, type LoginAccount } from '../store/users.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
@@ -27,7 +26,7 @@ export function demandUsable(account: LoginAccount, config: Deps['config']): voi
  * Opens a session for a proven account and delivers its tokens. Every id, secret and XSRF value is new:
  * nothing that the client sent is carried over.
  * @param also what else belongs into the transaction; a throw gives the attempt up
- * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED when a lock fell while the proof was checked
+ * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED when a lock fell while the proof was checked: then nothing is kept
  */
 export async function signIn(needs: SignInNeeds, attempt: Attempt & { account: LoginAccount }, ticket: Ticket, amr: string[], deviceName: string | undefined, also: (tx: Tx) => Promise<void>): Promise<Reply> {
   const { config, keyring, mysql, gate, log, metrics } = needs;
@@ -38,12 +37,10 @@ export async function signIn(needs: SignInNeeds, attempt: Attempt & { account: L
   await mysql.transaction(async (tx) => {
     await also(tx);
     await storeSession(tx, config, draft, call, deviceName);
-    await rememberSource(tx, account.id, source);
     await record(tx, { ...auditOf(keyring, attempt), status: 'success', ...(risks.length > 0 ? { detail: { risks } } : {}) });
-  });
-  await gate.succeed(ticket).catch(async (error: unknown) => {
-    await revoke(mysql, draft.refresh.sessionId, 'admin');
-    throw error;
+    if (!account.remembered) await rememberSource(tx, account.id, source);
+    // Last, so that no deadlock repeats it, and before the commit: a refused login must not make its source familiar.
+    await gate.succeed(ticket);
   });
   const tokens = await signTokens(needs, { userId: account.id, amr, roles: account.roles, authTime: new Date(needs.clock.now()), refresh: draft.refresh, leftMs: newSessionMs(config) });
   metrics.logins.inc({ outcome: 'success' });

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { docsCommand } from './docs.js';
+import { eventsCommand } from './events.js';
 import { migrateCommand } from './migrate.js';
 import { Failure } from './outcome.js';
 import { userCommand } from './user.js';
@@ -12,6 +13,7 @@ const program = new Command('portcullis')
   .addHelpText('after', '\nExit codes: 0 done, 1 not or not wholly done, 2 wrong usage.');
 program.addCommand(migrateCommand());
 program.addCommand(userCommand());
+program.addCommand(eventsCommand());
 program.addCommand(docsCommand(), { hidden: true });
 
 /** Applies to subcommands too: commander does not hand these settings down to added ones. */

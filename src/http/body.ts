@@ -13,6 +13,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * @throws ApiError UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST
  */
 export function parseBody(bytes: Buffer, contentType: string | undefined): unknown {
+  if (bytes.length === 0 && contentType === undefined) throw invalid('a body is required');
   if (!/^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(contentType ?? '')) throw new ApiError('UNSUPPORTED_MEDIA_TYPE');
   let text: string;
   try {

@@ -51,7 +51,7 @@ function parse(text: string): Address | null {
 }
 
 function isTrusted(address: Address, trusted: Cidr[]): boolean {
-  return trusted.some(([range, bits]) => range.kind() === address.kind() && address.match(range as never, bits));
+  return trusted.some(([range, bits]) => range.kind() === address.kind() && address.match(range, bits));
 }
 
 function described(address: Address): ClientAddress {

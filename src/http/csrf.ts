@@ -38,7 +38,7 @@ export function demandXsrf(keyring: Keyring, call: Call, sessionId: string | nul
  * @throws ApiError CSRF_FAILED
  */
 export function demandOwnSite(call: Call, allowed: readonly string[], tls: boolean): void {
-  if (call.headers.get('sec-fetch-site') === 'cross-site') throw new ApiError('CSRF_FAILED');
+  if (call.headers.get('sec-fetch-site')?.includes('cross-site')) throw new ApiError('CSRF_FAILED');
   const origin = call.headers.get('origin');
   if (origin === undefined || allowed.includes(origin)) return;
   const host = call.headers.get('host') ?? '';

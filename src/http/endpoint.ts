@@ -23,7 +23,7 @@ export function endpoint<Needs, B extends TSchema | undefined = undefined, Q ext
   errors: readonly ErrorCode[];
   handle: (needs: Needs, call: Call<Value<B, undefined>, Value<Q, Record<string, string>>>) => Promise<Reply>;
 }): Endpoint<Needs> {
-  return { body: spec.body ?? null, query: spec.query ?? null, bareInCookieMode: spec.bareInCookieMode ?? false, errors: spec.errors, handle: spec.handle as Endpoint<Needs>['handle'] };
+  return { body: spec.body ?? null, query: spec.query ?? null, bareInCookieMode: spec.bareInCookieMode ?? false, errors: spec.errors, handle: spec.handle };
 }
 
 /** An endpoint of rows whose caller is a signed-in user. */
@@ -33,7 +33,7 @@ export function userEndpoint<Needs, B extends TSchema | undefined = undefined, Q
   errors: readonly ErrorCode[];
   handle: (needs: Needs, call: UserCall<Value<B, undefined>, Value<Q, Record<string, string>>>) => Promise<Reply>;
 }): Endpoint<Needs> {
-  return { body: spec.body ?? null, query: spec.query ?? null, bareInCookieMode: false, errors: spec.errors, handle: spec.handle as Endpoint<Needs>['handle'] };
+  return { body: spec.body ?? null, query: spec.query ?? null, bareInCookieMode: false, errors: spec.errors, handle: spec.handle };
 }
 
 /** Who may call: anyone, or the holder of a valid access credential. */

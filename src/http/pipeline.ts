@@ -8,8 +8,8 @@ import { clientAddress } from './client.js';
 import { COOKIES, parseCookies } from './cookies.js';
 import { demandOwnSite, demandXsrf } from './csrf.js';
 import type { Row } from './endpoint.js';
+import type { Answering, Incoming, Refusal } from './exchange.js';
 import { problem } from './problem.js';
-import type { Incoming, Refusal } from './server.js';
 import { validator } from './validate.js';
 
 /** What the pipeline asks of the features, since `http` knows none of them. */
@@ -27,8 +27,10 @@ export interface PipelineOptions {
   keyring: Keyring;
   log: Log;
   guards: Guards;
-  /** Sees every reply; `path` is the row's, so that its cardinality is bounded. */
+  /** Sees every reply; `method` and `path` are the row's or `other`, so that their number stays bounded. */
   observe(method: string, path: string, status: number, seconds: number): void;
+  /** Whether an error that an endpoint does not declare becomes INTERNAL, so that no test passes with it. */
+  strict?: boolean;
 }
 
 interface Bound<Needs> {
@@ -37,13 +39,8 @@ interface Bound<Needs> {
   checkQuery: ((value: unknown) => void) | null;
 }
 
-export interface Pipeline {
-  handle(incoming: Incoming): Promise<Reply>;
-  refuse(incoming: Incoming, why: Refusal): Reply;
-}
-
 /** The steps that every request takes, in this order: route → read → authenticate → csrf → limit → validate → handle. */
-export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options: PipelineOptions): Pipeline {
+export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options: PipelineOptions): Answering {
   const { config, log, guards } = options;
   const table = new Map<string, Map<string, Bound<Needs>>>();
   for (const row of rows) {
@@ -75,17 +72,20 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
   }
 
   function open(incoming: Incoming, row: Row<Needs>): Writable<Call> {
-    const { requestId, receivedAt, method, path, headers, gone } = incoming;
+    const { requestId, receivedAt, method, path, headers } = incoming;
     const { cookies, tossed } = parseCookies(headers.get('cookie'));
     return {
-      ...{ requestId, receivedAt, method, path, headers, gone, cookies, tossed },
+      ...{ requestId, receivedAt, method, path, headers, cookies, tossed },
       ...clientAddress(incoming.peer, headers, config.trustedProxies),
       params: {},
-      query: readQuery(incoming.query),
+      query: row.endpoint.query ? readQuery(incoming.query) : {},
       userAgent: headers.get('user-agent') ?? '',
       delivery: row.delivers ? readDelivery(incoming) : 'json',
       body: undefined,
       principal: null,
+      get gone() {
+        return incoming.gone;
+      },
     };
   }
 
@@ -95,7 +95,9 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     const byCookie = row.who === 'user' ? call.principal?.by === 'cookie' : call.delivery === 'cookie' && call.cookies.has(COOKIES.refresh.name);
     if (!byCookie) return;
     demandOwnSite(call, config.corsOrigins, secure);
-    demandXsrf(options.keyring, call, call.principal?.sessionId ?? guards.refreshSession(call));
+    // Of two refresh cookies neither is picked, not even to tell whose CSRF token it must be: the endpoint refuses both.
+    const isTossed = call.tossed.has(COOKIES.refresh.name);
+    demandXsrf(options.keyring, call, call.principal?.sessionId ?? (isTossed ? null : guards.refreshSession(call)));
   }
 
   /** The only place where an error becomes a reply. */
@@ -110,15 +112,23 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     } catch (error) {
       reply = failed(incoming, bound?.row, error);
     }
-    options.observe(incoming.method, methods ? incoming.path : 'unknown', reply.status, (performance.now() - incoming.receivedAt) / 1000);
+    observe(incoming, bound, reply);
     return finish(incoming, reply, methods);
   }
 
+  function observe(incoming: Incoming, bound: Bound<Needs> | undefined, { status }: Reply): void {
+    const seconds = (performance.now() - incoming.receivedAt) / 1000;
+    options.observe(bound ? incoming.method : 'other', bound?.row.path ?? 'other', status, seconds);
+  }
+
   function failed(incoming: Incoming, row: Row<Needs> | undefined, error: unknown): Reply {
-    const known = error instanceof ApiError ? error : new ApiError('INTERNAL', {}, { cause: error });
+    let known = error instanceof ApiError ? error : new ApiError('INTERNAL', {}, { cause: error });
+    if (row && !declares(row, known.code)) {
+      log.error({ path: row.path, outcome: known.code }, 'an endpoint answered with an error it does not declare');
+      if (options.strict) known = new ApiError('INTERNAL', { detail: `${known.code} is not declared` }, { cause: error });
+    }
     if (known.code === 'INTERNAL') log.error({ requestId: incoming.requestId, method: incoming.method, path: row?.path, err: known.cause }, 'request failed');
     else if (known.code === 'UNAVAILABLE') log.warn({ requestId: incoming.requestId, path: row?.path, reason: (known.cause as Error | undefined)?.message }, 'a store is unavailable');
-    if (row && !declares(row, known.code)) log.error({ path: row.path, outcome: known.code }, 'an endpoint answered with an error it does not declare');
     return problem(known, incoming.requestId);
   }
 
@@ -157,10 +167,18 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
   return {
     handle,
     refuse(incoming, why) {
-      const error = why === 'too-large' ? new ApiError('PAYLOAD_TOO_LARGE') : why === 'timeout' ? new ApiError('UNAVAILABLE', { retryAfter: 1 }) : new ApiError('INVALID_REQUEST', { detail: 'the framing of the request is ambiguous' });
-      return finish(incoming, problem(error, incoming.requestId), undefined);
+      const methods = table.get(incoming.path);
+      const reply = problem(refusal(why), incoming.requestId);
+      observe(incoming, methods?.get(incoming.method), reply);
+      return finish(incoming, reply, methods);
     },
   };
+}
+
+function refusal(why: Refusal): ApiError {
+  if (why === 'too-large') return new ApiError('PAYLOAD_TOO_LARGE');
+  if (why === 'timeout') return new ApiError('UNAVAILABLE', { retryAfter: 1 });
+  return new ApiError('INVALID_REQUEST', { detail: 'the framing of the request is ambiguous' });
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };

@@ -42,6 +42,7 @@ interface Waiting {
 /** Weight of the newest run in the mean. */
 const NEWEST = 0.05;
 const SWEEP_MS = 25;
+const WORKER = new URL('../../workers/hashing.js', import.meta.url);
 const NICENESS = 10;
 
 /**
@@ -51,7 +52,7 @@ const NICENESS = 10;
 export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs' | 'argon2Engine' | 'argon2MemoryKib' | 'argon2Passes'>, log: Log, observe: HashingObserver): Hashing {
   const { hashThreads: size, hashQueueMs: patience } = config;
   const setup: HashingSetup = { engine: config.argon2Engine, cost: { memoryKib: config.argon2MemoryKib, passes: config.argon2Passes } };
-  const threads = startThreads({ worker: 'hashing', threads: size, concurrency: 1, nice: NICENESS, setup, log });
+  const threads = startThreads<HashingJob, HashingResult>({ worker: WORKER, threads: size, concurrency: 1, nice: NICENESS, setup, log });
   const queue = new FairQueue<Waiting>();
   let running = 0;
   // A first guess (19 MiB, 2 passes take about 10 ms); the first runs correct it.
@@ -63,8 +64,12 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     return new ApiError('OVERLOADED', { retryAfter: retrySeconds(waitMs(queue.size)) });
   };
 
+  // Nobody is there to read it, and nothing was refused for lack of threads.
+  const unheard = (): ApiError => new ApiError('OVERLOADED', { retryAfter: 1 });
+
   function submit(job: HashingJob, asker: Asker): Promise<HashingResult> {
     return new Promise((resolve, reject) => {
+      if (asker.gone?.aborted) return reject(unheard());
       const waiting: Waiting = { job, asker, since: performance.now(), resolve, reject };
       if (running < size && queue.size === 0) return start(waiting);
       if (waitMs(queue.size + 1) > patience) {
@@ -81,7 +86,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     const started = performance.now();
     observe.waited((started - waiting.since) / 1000);
     threads
-      .run<HashingJob, HashingResult>(waiting.job)
+      .run(waiting.job)
       .then(
         (result) => {
           const ranMs = performance.now() - started;
@@ -90,7 +95,6 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
           waiting.resolve(result);
         },
         (error: unknown) => {
-          log.error({ err: error }, 'a hashing thread died');
           waiting.reject(new ApiError('UNAVAILABLE', { retryAfter: 1 }, { cause: error }));
         },
       )
@@ -104,7 +108,8 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     while (running < size) {
       const waiting = queue.shift();
       if (!waiting) return;
-      if (waiting.asker.gone?.aborted || performance.now() - waiting.since > patience) waiting.reject(overloaded());
+      if (waiting.asker.gone?.aborted) waiting.reject(unheard());
+      else if (performance.now() - waiting.since > patience) waiting.reject(overloaded());
       else start(waiting);
     }
   }

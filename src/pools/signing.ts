@@ -3,6 +3,8 @@ import type { Log } from '../log.js';
 import type { SigningJob } from '../../workers/protocol.js';
 import { startThreads } from './threads.js';
 
+const WORKER = new URL('../../workers/signing.js', import.meta.url);
+
 export interface Signing {
   /**
    * The compact form of a signed token.
@@ -14,13 +16,12 @@ export interface Signing {
 
 /** One thread of its own, at normal priority: signing never waits for a hash. */
 export function createSigning(log: Log): Signing {
-  const threads = startThreads({ worker: 'signing', threads: 1, concurrency: 32, nice: 0, setup: null, log });
+  const threads = startThreads<SigningJob, string>({ worker: WORKER, threads: 1, concurrency: 32, nice: 0, setup: null, log });
   return {
     async sign(job) {
       try {
-        return await threads.run<SigningJob, string>(job);
+        return await threads.run(job);
       } catch (error) {
-        log.error({ err: error }, 'a signing thread failed');
         throw new ApiError('UNAVAILABLE', { retryAfter: 1 }, { cause: error });
       }
     },

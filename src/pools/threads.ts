@@ -1,11 +1,12 @@
+import { basename } from 'node:path';
 import { Piscina } from 'piscina';
 import type { Log } from '../log.js';
 
-const WORKERS = new URL('../../workers/', import.meta.url);
 const WATCH_MS = 500;
 
 export interface ThreadsOptions {
-  worker: 'hashing' | 'signing';
+  /** The module that a thread runs. */
+  worker: URL;
   threads: number;
   /** Jobs that one thread works on at a time. */
   concurrency: number;
@@ -15,22 +16,23 @@ export interface ThreadsOptions {
   log: Log;
 }
 
-/** A fixed number of worker threads that is kept up: a thread that dies fails its own job and is replaced. */
-export interface Threads {
-  /** Rejects only when the thread of this job died. */
-  run<Job, Result>(job: Job): Promise<Result>;
+/** A fixed number of worker threads that is kept up: a thread that dies is replaced, and its job goes to another. */
+export interface Threads<Job, Result> {
+  /** Jobs are pure, so one whose thread died is tried once more. Rejects when that fails as well. */
+  run(job: Job): Promise<Result>;
   alive(): number;
   close(): Promise<void>;
 }
 
-export function startThreads(options: ThreadsOptions): Threads {
-  const { worker, threads, log } = options;
+export function startThreads<Job, Result>(options: ThreadsOptions): Threads<Job, Result> {
+  const { threads, log } = options;
+  const worker = basename(options.worker.pathname, '.js');
   let short = 0;
   let pool = spawn();
 
   function spawn(): Piscina {
     const piscina = new Piscina({
-      filename: new URL(`${worker}.js`, WORKERS).href,
+      filename: options.worker.href,
       minThreads: threads,
       maxThreads: threads,
       idleTimeout: Infinity,
@@ -51,12 +53,21 @@ export function startThreads(options: ThreadsOptions): Threads {
     const old = pool;
     pool = spawn();
     short = 0;
-    old.close().catch(() => undefined);
+    // Its jobs fail now, and so find their way to the new pool.
+    old.destroy().catch(() => undefined);
   }, WATCH_MS);
   watch.unref();
 
+  const run = (job: Job): Promise<Result> => pool.run(job) as Promise<Result>;
   return {
-    run: (job) => pool.run(job) as Promise<never>,
+    async run(job) {
+      try {
+        return await run(job);
+      } catch (error) {
+        log.error({ worker, err: error }, 'a worker thread failed in a job: trying once more');
+        return run(job);
+      }
+    },
     alive: () => pool.threads.length,
     async close() {
       clearInterval(watch);

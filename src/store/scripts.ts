@@ -33,7 +33,7 @@ export const BINDINGS = {
   loginReserve: script(
     'login-reserve',
     (k: { bucket: string; held: string }) => [k.bucket, k.held],
-    (a: { ticket: string; threshold: number; holdMs: number }) => [a.ticket, a.threshold, a.holdMs],
+    (a: { ticket: string; threshold: number; holdMs: number; storedMs: number }) => [a.ticket, a.threshold, a.holdMs, a.storedMs],
     ([outcome, retryMs, recorded]: [number, number, number]) => ({ outcome: ENTERED[outcome]!, retryMs, recorded: recorded === 1 }),
   ),
   loginSettle: script(

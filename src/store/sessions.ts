@@ -79,11 +79,12 @@ export interface Rotation {
 /**
  * Makes `toHash` the newest secret if `fromHash` still is and nothing ended the session: of any number of
  * callers with one token exactly one gets true. Everything the decision depends on stands in the statement.
+ * rotated_at is when the row was changed (SYSDATE; sessions run in UTC), not when the wait for it began.
  */
 export async function rotate(on: Queryable, rotation: Rotation): Promise<boolean> {
   const { affected } = await on.run(
     `UPDATE sessions s JOIN users u ON u.id = s.user_id
-     SET s.generation = s.generation + 1, s.secret_hash = ?, s.successor_seal = ?, s.rotated_at = UTC_TIMESTAMP(6),
+     SET s.generation = s.generation + 1, s.secret_hash = ?, s.successor_seal = ?, s.rotated_at = SYSDATE(6),
        s.expires_at = LEAST(s.absolute_expires_at, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)
      WHERE s.id = ? AND s.generation = ? AND s.secret_hash = ?
        AND s.revoked_at IS NULL AND s.deleted_at IS NULL AND s.expires_at > UTC_TIMESTAMP(3)

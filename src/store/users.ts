@@ -1,5 +1,5 @@
 import { coalesce } from './coalesce.js';
-import { marks, type Mysql, type Queryable } from './mysql.js';
+import { marks, type Mysql, type Queryable, type Tx } from './mysql.js';
 
 export type Status = 'active' | 'disabled';
 
@@ -15,12 +15,14 @@ export interface LoginAccount {
   factors: ('totp' | 'recovery_code')[];
   /** What is left of users.locked_until, in ms; 0 when it is past or unset. */
   lockMs: number;
-  /** Whether that lock was set by the gate rather than by an operator. */
+  /** Whether users.locked_until is what the gate wrote, over or not, rather than what an operator did. */
   lockedByGate: boolean;
   /** Whether the account has logged in from this network and device before. */
   familiar: boolean;
   /** What is left of the lock of that familiar source, in ms. */
   sourceLockMs: number;
+  /** Whether that was noted within a day and nothing is to be cleared, so that noting it again would change nothing. */
+  remembered: boolean;
   knownNetwork: boolean;
   knownDevice: boolean;
   /** Whether the account has logged in before at all. */
@@ -43,9 +45,10 @@ const LOGIN = `
     ${rolesOf('u.id')} AS roles,
     (SELECT JSON_ARRAYAGG(f.method) FROM mfa_factors f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS factors,
     ${msUntil('u.locked_until')} AS lockMs,
-    u.locked_until <=> u.gate_locked_until AS lockedByGate,
+    u.locked_until IS NOT NULL AND u.locked_until <=> u.gate_locked_until AS lockedByGate,
     s.user_id IS NOT NULL AS familiar,
-    IF(u.locked_until IS NULL, 0, ${msUntil('s.locked_until')}) AS sourceLockMs,
+    IF(u.locked_until <=> u.gate_locked_until, ${msUntil('s.locked_until')}, 0) AS sourceLockMs,
+    s.last_seen_at > UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND s.locked_until IS NULL AS remembered,
     EXISTS (SELECT 1 FROM login_sources k WHERE k.user_id = u.id AND k.network = ?) AS knownNetwork,
     EXISTS (SELECT 1 FROM login_sources k WHERE k.user_id = u.id AND k.device = ?) AS knownDevice,
     EXISTS (SELECT 1 FROM login_sources k WHERE k.user_id = u.id) AS seenBefore
@@ -63,6 +66,7 @@ function loginAccount(row: LoginRow): LoginAccount {
     sourceLockMs: Number(row.sourceLockMs),
     lockedByGate: Boolean(row.lockedByGate),
     familiar: Boolean(row.familiar),
+    remembered: Boolean(row.remembered),
     knownNetwork: Boolean(row.knownNetwork),
     knownDevice: Boolean(row.knownDevice),
     seenBefore: Boolean(row.seenBefore),
@@ -93,9 +97,19 @@ export async function renewPasswordHash(on: Queryable, id: string, from: string,
   await on.run('UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?', [to, id, from]);
 }
 
-/** Writes a lock of the gate; gate_locked_until tells it from one that an operator sets. */
+/** Keeps the account as it is until the commit; false when it ended or its password changed since it was read. */
+export async function holdAccount(tx: Tx, id: string, passwordHash: string | null): Promise<boolean> {
+  const rows = await tx.rows("SELECT id FROM users WHERE id = ? AND password_hash <=> ? AND status = 'active' AND deleted_at IS NULL LOCK IN SHARE MODE", [id, passwordHash]);
+  return rows.length === 1;
+}
+
+/** Writes a lock of the gate, unless a longer one stands; gate_locked_until tells it from one that an operator sets. */
 export async function lockByGate(on: Queryable, id: string, ms: number): Promise<void> {
-  await on.run('UPDATE users SET locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, gate_locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE id = ?', [ms * 1000, ms * 1000, id]);
+  await on.run(
+    `UPDATE users SET locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, gate_locked_until = locked_until
+     WHERE id = ? AND (locked_until IS NULL OR locked_until < UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)`,
+    [ms * 1000, id, ms * 1000],
+  );
 }
 
 export async function lockSource(on: Queryable, id: string, source: Source, ms: number): Promise<void> {

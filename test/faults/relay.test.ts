@@ -63,6 +63,32 @@ t.test('while Redis is away events wait, and all go out once it is back', async 
   t.equal(new Set(messages.map((message) => message.id)).size, 200);
 });
 
+t.test('while Redis hangs events wait, and what it executes late disturbs no order', async (t) => {
+  const urls = await openStores(t);
+  const nodes = [await openNode(t, urls), await openNode(t, urls)];
+  const relays = nodes.map((node) => relayOn(t, node));
+  let stop = false;
+  let n = 0;
+  const load = (async () => {
+    while (!stop) {
+      n += 1;
+      await commitEvent(nodes[n % 2]!.mysql, ANN, n);
+      for (const relay of relays) relay.wake();
+    }
+  })();
+  await pause(100);
+  process.kill(urls.server.pid, 'SIGSTOP');
+  await pause(1500);
+  process.kill(urls.server.pid, 'SIGCONT');
+  await pause(200);
+  stop = true;
+  await load;
+  await until(async () => (await unpublished(nodes[0]!)) === 0, 10_000);
+  const messages = await streamed(nodes[0]!.redis);
+  t.same(disorder(messages), []);
+  t.equal(new Set(messages.map((message) => message.id)).size, n);
+});
+
 /** How often the next test kills a relay; more by hand. */
 const KILLS = Number(process.env.KILLS ?? 5);
 

@@ -43,7 +43,7 @@ export const testEnv = (mysqlUrl: string, redisUrl: string): Record<string, stri
 export async function startApp(t: Teardown, settings: Record<string, string> = {}): Promise<TestApp> {
   const [mysqlUrl, redis] = await Promise.all([freshDatabase(t), ownRedis(t)]);
   const env = { ...testEnv(mysqlUrl, redis.url), ...settings };
-  const app = await buildApp(loadConfig(env), createLog(env['LOG_LEVEL']!));
+  const app = await buildApp(loadConfig(env), createLog(env['LOG_LEVEL']!), { strict: true });
   t.teardown(() => app.close());
   const base = `http://127.0.0.1:${app.port}`;
   return {

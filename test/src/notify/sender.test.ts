@@ -1,11 +1,11 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createConnection } from 'mysql2/promise';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { startSender } from '../../../src/notify/sender.js';
 import { loadTemplates } from '../../../src/notify/templates.js';
 import { startMailServer, type Answer } from '../../support/mail.js';
@@ -168,28 +168,53 @@ t.test('what a killed node held is sent by another when the lease is over', asyn
   t.equal(server.mails.length, 1);
 });
 
-t.test('a result that MySQL does not take at first is kept: the mail is not sent twice', async (t) => {
-  const { needs: quiet, url } = await notifyNeeds(t);
-  const holder = await createConnection({ uri: url });
-  t.teardown(() => holder.end());
+t.test('a result is kept while MySQL is away: the mail is not sent twice', async (t) => {
+  const { needs: direct, url } = await notifyNeeds(t);
+  const wire = await startWire(t, Number(new URL(url).port));
   const server = await startMailServer(t, {
-    async taken() {
-      await holder.query('START TRANSACTION');
-      await holder.query('SELECT id FROM notification_outbox FOR UPDATE');
+    taken() {
+      wire.cut();
+      setTimeout(() => wire.mend(), 700);
+      return Promise.resolve();
     },
   });
-  const { needs } = await notifyNeeds(t, { SMTP_URL: server.url }, url);
-  await queue(quiet, codeMail());
-  const sender = startSender(needs, { timing: { pollMs: 20, leaseMs: 300 } });
+  const detour = new URL(url);
+  detour.port = String(wire.port);
+  const { needs } = await notifyNeeds(t, { SMTP_URL: server.url }, detour.href);
+  await queue(direct, codeMail());
+  const sender = startSender(needs, { timing: { pollMs: 20, leaseMs: 3_000 } });
   t.teardown(() => sender.close());
-  await server.received(1);
-  await sleep(1_500);
-  t.match(await rows(quiet), [{ sent_at: null, attempts: 1 }]);
-  await holder.query('ROLLBACK');
-  await settled(quiet);
-  await sleep(300);
+  t.match(await settled(direct), [{ attempts: 1, failed_at: null }]);
   t.equal(server.mails.length, 1);
 });
+
+/** A way to MySQL that can be cut: what is open breaks, what comes is refused. */
+async function startWire(t: Test, target: number): Promise<{ port: number; cut(): void; mend(): void }> {
+  const open = new Set<Socket>();
+  let whole = true;
+  const listener = createServer((near) => {
+    if (!whole) return near.destroy();
+    const far = connect(target, '127.0.0.1');
+    for (const [one, other] of [[near, far], [far, near]] as const) {
+      open.add(one);
+      one.pipe(other);
+      one.on('error', () => undefined).on('close', () => {
+        open.delete(one);
+        other.destroy();
+      });
+    }
+  });
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => void listener.close());
+  return {
+    port: (listener.address() as AddressInfo).port,
+    cut() {
+      whole = false;
+      for (const socket of open) socket.destroy();
+    },
+    mend: () => void (whole = true),
+  };
+}
 
 t.test('a channel that hangs holds up no other', async (t) => {
   const server = await startMailServer(t, { answer: () => new Promise<never>(() => undefined) });

@@ -1,0 +1,41 @@
+import t from 'tap';
+import { tally, WRONG } from '../support/attempts.js';
+import { startNodes } from '../support/nodes.js';
+import { verifiedGuesses, volley } from '../support/races.js';
+
+const { nodes, account, needs } = await startNodes(t, 3);
+const LOGIN = '/api/auth/login';
+
+t.test('of 1,000 wrong guesses at once on three nodes exactly as many are verified as lock the account', async (t) => {
+  const { id, email, password } = await account();
+  const answers = await volley(nodes, 1_000, LOGIN, () => ({ email, password: WRONG }));
+  const counts = tally(answers);
+  t.equal(counts['INVALID_CREDENTIALS'], 5, 'verified guesses minus threshold is 0');
+  t.same(Object.keys(counts).filter((code) => !['INVALID_CREDENTIALS', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED'].includes(code)), []);
+  t.equal(await verifiedGuesses(needs.mysql, id), 5, 'and so many failures are on record');
+  const late = await volley(nodes, 21, LOGIN, () => ({ email, password }));
+  t.same(tally(late), { ACCOUNT_LOCKED: 21 }, 'the right password is refused on every node');
+});
+
+t.test('the right password among many wrong ones never opens a session after the lock fell', async (t) => {
+  for (let round = 0; round < 5; round += 1) {
+    const { id, email, password } = await account();
+    const answers = await volley(nodes, 60, LOGIN, (i) => ({ email, password: i % 6 === 5 ? password : WRONG }));
+    const { OK = 0, INVALID_CREDENTIALS: wrong = 0 } = tally(answers);
+    const [row] = await needs.mysql.rows<{ n: number }>('SELECT COUNT(*) AS n FROM sessions WHERE user_id = ? AND revoked_at IS NULL', [id]);
+    t.equal(row!.n, OK, 'every session was handed out');
+    // Each success clears the counts; between two of them no more guesses than the threshold.
+    t.ok(wrong <= 5 * (OK + 1), `${wrong} guesses between ${OK} successes`);
+    if (OK > 0) continue;
+    t.same(tally(await volley(nodes, 3, LOGIN, () => ({ email, password }))), { ACCOUNT_LOCKED: 3 }, 'and the refused attempt made nothing familiar');
+  }
+});
+
+t.test('100 right logins of one account at once on three nodes all succeed', async (t) => {
+  const { id, email, password } = await account();
+  const answers = await volley(nodes, 100, LOGIN, () => ({ email, password }));
+  t.same(tally(answers), { OK: 100 });
+  t.equal(new Set(answers.map(({ body }) => body['refreshToken'])).size, 100);
+  const [row] = await needs.mysql.rows<{ n: number; locked: unknown }>('SELECT COUNT(*) AS n, (SELECT locked_until FROM users WHERE id = ?) AS locked FROM sessions WHERE user_id = ?', [id, id]);
+  t.same(row, { n: 100, locked: null }, '100 distinct sessions and no lock');
+});

@@ -1,0 +1,30 @@
+import t from 'tap';
+import { tally, WRONG } from '../support/attempts.js';
+import { startNodes } from '../support/nodes.js';
+import { brokenBuild } from '../support/racy.js';
+import { volley, whileHeld } from '../support/races.js';
+
+// A race test that a racy build passes shows nothing. Here the condition that decides is taken out of the build.
+
+t.test('without the reservation of guesses more are verified than lock an account', async (t) => {
+  const main = brokenBuild(t, 'lua/login-reserve.lua', "if redis.call('ZCARD', held) >= math.max(1, threshold - failures) then", 'if false then');
+  const { nodes, account } = await startNodes(t, 3, {}, main);
+  const { email } = await account();
+  const counts = tally(await volley(nodes, 300, '/api/auth/login', () => ({ email, password: WRONG })));
+  t.ok(counts['INVALID_CREDENTIALS']! > 5, `${counts['INVALID_CREDENTIALS']} guesses were verified`);
+});
+
+t.test('without the conditions of the rotation one token has several successors', async (t) => {
+  const main = brokenBuild(t, 'dist/src/store/sessions.js', 'AND s.generation = ? AND s.secret_hash = ?', 'AND (s.generation = ? OR TRUE) AND (s.secret_hash = ? OR TRUE)');
+  const { nodes, account, needs } = await startNodes(t, 3, {}, main);
+  const { email, password } = await account();
+  const { refreshToken } = (await nodes[0]!.client().login(email, password)).body;
+  const answers = await whileHeld(needs.mysql, () => volley(nodes, 30, '/api/auth/refresh', () => ({ refreshToken })));
+  const successors = new Set(answers.filter(({ status }) => status === 200).map(({ body }) => body['refreshToken'])).size;
+  t.ok(successors > 1, `${successors} successors`);
+});
+
+t.test('a build is not taken for broken when the text to break is not there', (t) => {
+  t.throws(() => brokenBuild(t, 'lua/login-reserve.lua', 'no such text', ''), /0 times/);
+  t.end();
+});

@@ -1,0 +1,69 @@
+import { Redis } from 'ioredis';
+import t from 'tap';
+import { codeOf, tally } from '../support/attempts.js';
+import { startNodes } from '../support/nodes.js';
+import { volley, whileHeld } from '../support/races.js';
+
+const { nodes, account, needs, start, env } = await startNodes(t, 3);
+const { email, password } = await account();
+const REFRESH = '/api/auth/refresh';
+const ROUNDS = 6;
+
+const generation = async (): Promise<number> => Number((await needs.mysql.rows<{ n: unknown }>('SELECT SUM(generation) AS n FROM sessions'))[0]!.n);
+
+t.test('1,000 refreshes with one token on three nodes make exactly one successor, round after round', async (t) => {
+  let { refreshToken } = (await nodes[0]!.client().login(email, password)).body;
+  let converged = 0;
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    const answers = await volley(nodes, 1_000, REFRESH, () => ({ refreshToken }));
+    const won = answers.filter(({ status }) => status === 200);
+    const successors = new Set(won.map(({ body }) => `${String(body['refreshToken'])} ${String(body['jti'])}`));
+    t.equal(successors.size, 1, 'one successor');
+    t.same(Object.keys(tally(answers)).filter((code) => !['OK', 'REFRESH_TOKEN_INVALID'].includes(code)), [], 'everybody else is told that the token is not valid');
+    t.equal(await generation(), round, 'one rotation in the store');
+    converged += won.length;
+    refreshToken = won[0]!.body['refreshToken'];
+  }
+  t.comment(`${converged} of ${ROUNDS * 1_000} got the successor`);
+  t.ok(converged > ROUNDS * 3, 'requests under way when the winner committed got it too');
+  t.equal((await nodes[1]!.client().refresh(refreshToken)).status, 200, 'the session is alive');
+});
+
+t.test('a request that was sent before the winner commits gets the same successor on every node', async (t) => {
+  const { refreshToken, jti } = (await nodes[0]!.client().login(email, password)).body;
+  const answers = await whileHeld(needs.mysql, () => volley(nodes, 30, REFRESH, () => ({ refreshToken, jti })));
+  t.same(tally(answers), { OK: 30 });
+  t.equal(new Set(answers.map(({ body }) => body['refreshToken'])).size, 1);
+});
+
+t.test('refresh against logout: after the reply no token of the session works', async (t) => {
+  for (let round = 0; round < 25; round += 1) {
+    const { refreshToken, accessToken } = (await nodes[0]!.client().login(email, password)).body;
+    const racing = volley(nodes, 6, REFRESH, () => ({ refreshToken }));
+    const logout = await nodes[1]!.client().request('POST', '/api/auth/logout', { headers: { authorization: `Bearer ${String(accessToken)}` } });
+    t.equal(logout.status, 204);
+    for (const { status, body } of await racing) {
+      if (status !== 200) continue;
+      t.equal(codeOf(await nodes[2]!.client().refresh(body['refreshToken'])), 'REFRESH_SESSION_REVOKED');
+      t.equal((await nodes[2]!.client().profile(body['accessToken'] as string)).status, 401);
+    }
+    t.match(codeOf(await nodes[0]!.client().refresh(refreshToken)), /REFRESH_(TOKEN_INVALID|SESSION_REVOKED)/);
+  }
+});
+
+t.test('what was replaced or revoked stays so when every node is killed and Redis is emptied', async (t) => {
+  const client = nodes[0]!.client();
+  const first = (await client.login(email, password)).body;
+  const second = (await client.refresh(first['refreshToken'])).body;
+  const third = (await client.refresh(second['refreshToken'])).body;
+  const revoked = (await client.login(email, password)).body;
+  await client.request('POST', '/api/auth/logout', { headers: { authorization: `Bearer ${String(revoked['accessToken'])}` } });
+  await Promise.all(nodes.map((node) => node.stop('SIGKILL')));
+  const redis = new Redis(env['REDIS_URL']!);
+  await redis.flushall();
+  redis.disconnect();
+  const node = await start();
+  t.equal(codeOf(await node.client().refresh(revoked['refreshToken'])), 'REFRESH_SESSION_REVOKED');
+  t.equal(codeOf(await node.client().refresh(first['refreshToken'])), 'REFRESH_TOKEN_INVALID');
+  t.equal(codeOf(await node.client().refresh(third['refreshToken'])), 'REFRESH_SESSION_REVOKED', 'an older generation ends the session, before and after a restart');
+});

@@ -1,0 +1,46 @@
+import t from 'tap';
+import { readdirSync } from 'node:fs';
+import { connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startNodes } from '../support/nodes.js';
+import { request } from '../support/raw.js';
+
+const threads = (pid: number): number => readdirSync(`/proc/${pid}/task`).length;
+
+/** Sends a request and resets the socket at a moment of its own. */
+const stab = (port: number, bytes: string): Promise<void> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(bytes);
+      setTimeout(() => socket.resetAndDestroy(), Math.random() * 50);
+    });
+    socket.on('error', () => undefined).once('close', () => resolve());
+  });
+
+t.test('thousands of requests cut off at any moment end nothing and leave nothing behind', { timeout: 60_000 }, async (t) => {
+  const { nodes, account } = await startNodes(t, 1, { LOGIN_DELAYS_S: '0.03' });
+  const node = nodes[0]!;
+  const port = Number(new URL(node.base).port);
+  const { email, password } = await account();
+  const token = (await node.client().login(email, password)).body['accessToken'] as string;
+  const json = 'Content-Type: application/json';
+  const kinds = [
+    () => request('GET /api/auth/profile', [`Authorization: Bearer ${token}`]),
+    () => request('POST /api/auth/login', [json], JSON.stringify({ email: `nobody${Math.random()}@example.com`, password: 'wrong' })),
+    () => request('POST /api/auth/login', [json, 'Content-Length: 9000'], '{"email":'),
+    () => request('POST /api/auth/refresh', [json], '{"refreshToken":"x"}'),
+    () => request('POST /api/auth/login', [json], 'x'.repeat(30_000)),
+    () => request('GET /health/ready') + request('GET /health/ready'),
+  ];
+  const before = threads(node.pid);
+  for (let round = 0; round < 15; round += 1) await Promise.all(Array.from({ length: 200 }, (_, i) => stab(port, kinds[i % kinds.length]!())));
+  await pause(500);
+
+  t.match(await node.client().profile(token), { status: 200, body: { email } });
+  t.equal((await node.client().login(email, password)).status, 200);
+  t.equal(threads(node.pid), before, 'as many threads as before');
+  const metrics = await (await fetch(`${node.opsBase}/metrics`)).text();
+  t.match(metrics, /^idp_held_replies 0$/m, 'no reply is held for anybody');
+  t.match(metrics, /^idp_hash_pool\{what="waiting"\} 0$/m);
+  t.notMatch(node.output(), /"level":"(error|fatal)"/, 'and no error in the log');
+});

@@ -1,0 +1,47 @@
+import { Agent, request } from 'node:http';
+import type { Mysql } from '../../src/store/mysql.js';
+import type { Node } from './nodes.js';
+import type { Answer } from './client.js';
+
+/** Sends n POSTs at once, spread over the nodes, each on a connection and from an address of its own. */
+export async function volley(nodes: Node[], n: number, path: string, bodyOf: (i: number) => unknown): Promise<Answer[]> {
+  const agents = nodes.map(() => new Agent({ keepAlive: true, maxSockets: Math.ceil(n / nodes.length) }));
+  try {
+    return await Promise.all(Array.from({ length: n }, (_, i) => post(agents[i % nodes.length]!, nodes[i % nodes.length]!.base + path, bodyOf(i), i)));
+  } finally {
+    for (const agent of agents) agent.destroy();
+  }
+}
+
+function post(agent: Agent, url: string, body: unknown, i: number): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = JSON.stringify(body);
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(sent), 'x-forwarded-for': `198.18.${i >> 8}.${i & 255}`, 'user-agent': 'race' };
+    const call = request(url, { method: 'POST', agent, headers }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => (text += chunk));
+      response.on('end', () => resolve({ status: response.statusCode!, headers: new Headers(), body: JSON.parse(text) as Record<string, unknown>, text, setCookies: [] }));
+      response.on('error', reject);
+    });
+    call.on('error', reject);
+    call.end(sent);
+  });
+}
+
+/** Wrong guesses at an account that were verified, by the audit. */
+export async function verifiedGuesses(mysql: Mysql, userId: string): Promise<number> {
+  const [row] = await mysql.rows<{ n: number }>("SELECT COUNT(*) AS n FROM audit_log WHERE user_id = ? AND action = 'login' AND status = 'failure'", [userId]);
+  return row!.n;
+}
+
+/** Races with the newest session row held for a moment, so that nobody can rotate it before all have looked at it. */
+export async function whileHeld<T>(mysql: Mysql, race: () => Promise<T>): Promise<T> {
+  const outcome = await mysql.transaction(async (tx) => {
+    await tx.rows('SELECT id FROM sessions ORDER BY created_at DESC, id DESC LIMIT 1 FOR UPDATE');
+    const racing = race();
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    return { racing };
+  });
+  return outcome.racing;
+}
