@@ -84,6 +84,7 @@ function calls(keyring: ReturnType<typeof createKeyring>): Record<string, { keys
   const identity = identityOf(keyring, '}a}b{c{@example.com');
   const counted = keyring.mac('limit', '{}{user}').toString('base64url', 0, 16);
   const gate = { bucket: KEYS.gate(identity, 'source'), held: KEYS.gateHeld(identity, 'source'), all: KEYS.gate(identity, null) };
+  const code = { otp: KEYS.otp(counted, 'delete'), other: KEYS.otp(counted, 'restore'), issues: KEYS.otpIssues(counted) };
   const policy = { ticket: 't', threshold: 5, holdMs: 1000, quietMs: 60_000, delaysMs: [2000], locksMs: [1000] };
   const events = [{ type: 'identity.user.deleted', message: '{}' }];
   return {
@@ -91,6 +92,9 @@ function calls(keyring: ReturnType<typeof createKeyring>): Record<string, { keys
     loginReserve: { keys: gate, args: policy },
     loginSettle: { keys: gate, args: { ...policy, outcome: 'failure' } },
     loginRecorded: { keys: gate, args: {} },
+    otpIssue: { keys: code, args: { codeHash: 'h', ttlMs: 60_000, maxIssues: 10, windowMs: 60_000, ticket: 't' } },
+    otpClaim: { keys: code, args: { codeHash: 'h', maxFailures: 5, lockMs: 60_000, ticket: 't', claimMs: 60_000 } },
+    otpSettle: { keys: code, args: { ticket: 't', outcome: 'spend' } },
     relayTake: { keys: { lease: KEYS.relayLease }, args: { token: 't', leaseMs: 60_000 } },
     relayPublish: { keys: { stream: KEYS.events, lease: KEYS.relayLease }, args: { token: 't', leaseMs: 60_000, keepMs: 60_000, events } },
     relayRelease: { keys: { lease: KEYS.relayLease }, args: { token: 't', leaseMs: 60_000 } },
