@@ -1,6 +1,7 @@
 import { createFlights } from './auth/flights.js';
 import { authenticate } from './auth/authenticate.js';
 import { createGate } from './auth/gate.js';
+import { createOpener } from './auth/opening.js';
 import { createHeldReplies } from './auth/held-replies.js';
 import { refreshSession } from './auth/refresh.js';
 import { loadSigningKeys } from './auth/signing-keys.js';
@@ -22,11 +23,12 @@ import { HEALTH_ROUTES, OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
 import { createHashing } from './pools/hashing.js';
 import { createSigning } from './pools/signing.js';
 import { ROUTES, type RouteNeeds } from './routes.js';
+import { gather } from './store/gather.js';
 import { createMysql } from './store/mysql.js';
 import { createRedis } from './store/redis.js';
 import { loadScripts } from './store/scripts.js';
 import { liveSessionReader } from './store/sessions.js';
-import { profileReader } from './store/users.js';
+import { findForLogin, profileReader, type LoginQuery } from './store/users.js';
 
 export interface App {
   readonly port: number;
@@ -43,6 +45,9 @@ export interface BuildOptions {
   /** Whether errors that endpoints do not declare become INTERNAL; tests say so. */
   strict?: boolean;
 }
+
+/** Longest time that a login waits for others to share its statements, in ms. */
+const MOST_LINGER_MS = 20;
 
 /** Builds everything once and wires it: the only place that knows all parts. */
 export async function buildApp(config: Config, log: Log, { strict = false }: BuildOptions = {}): Promise<App> {
@@ -67,12 +72,20 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   const relay = startRelay({ mysql, scripts, log, config, metrics }, handlers);
   const sender = startSender({ mysql, log, config, keyring, metrics, clock });
 
+  const gate = createGate({ config, scripts }, redis);
+  // While logins queue for the hashing threads, sharing a statement delays none of them.
+  const lingerMs = (): number => Math.min(MOST_LINGER_MS, hashing.backlogMs() / 2);
+  const accountByEmail = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: 16, lingerMs });
+  const accountById = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: 16 });
+
   const needs: RouteNeeds & OpsNeeds = {
     ...{ config, keyring, log, metrics, clock, mysql, redis, scripts, hashing, signing, readiness },
     limits: createLimits(config, keyring, scripts),
     signingKeys: await loadSigningKeys(mysql, keyring, config),
     heldReplies: createHeldReplies((held) => metrics.heldReplies.set(held)),
-    gate: createGate({ config, scripts }, redis),
+    gate,
+    accountOf: (query) => (query.by === 'email' ? accountByEmail : accountById)(query),
+    openSession: createOpener({ config, keyring, mysql, gate }, lingerMs),
     flights: createFlights(),
     errands,
     events: relay,

@@ -3,14 +3,18 @@ import { ApiError } from '../errors.js';
 import type { Call } from '../http/call.js';
 import { subjectOf } from '../keyring.js';
 import { record, type AuditEntry } from '../store/audit.js';
-import { lockByGate, lockSource, type LoginAccount, type Source } from '../store/users.js';
+import { lockByGate, lockSource, type LoginAccount, type LoginQuery, type Source } from '../store/users.js';
 import type { Gate, Ticket } from './gate.js';
 import { identityOf, sourceName } from './identity.js';
 
 /** The reply to a failure that locks is held for so long: only known addresses have a lock to write down, and time must not tell. */
 const LOCKING_MS = 100;
 
-export type AttemptNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'heldReplies'> & { gate: Gate };
+export type AttemptNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'heldReplies'> & {
+  gate: Gate;
+  /** Finds an account, together with those of other logins. */
+  accountOf: (query: LoginQuery) => Promise<LoginAccount | null>;
+};
 
 /** One try to prove who somebody is, by password or by second factor: both pass the same gate. */
 export interface Attempt {

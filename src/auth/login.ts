@@ -6,7 +6,7 @@ import { json, type Call, type Reply } from '../http/call.js';
 import { record } from '../store/audit.js';
 import { insertMfaToken } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
-import { findForLogin, holdAccount, renewPasswordHash, type LoginAccount } from '../store/users.js';
+import { holdAccounts, renewPasswordHash, type LoginAccount } from '../store/users.js';
 import { auditOf, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';
@@ -43,10 +43,10 @@ export const login = endpoint({
   },
 });
 
-async function begin({ mysql, keyring }: LoginNeeds, call: Call, given: string): Promise<Attempt> {
+async function begin({ accountOf, keyring }: LoginNeeds, call: Call, given: string): Promise<Attempt> {
   const email = normaliseEmail(given);
   const source = sourceOf(keyring, call);
-  const reread = (): Promise<LoginAccount | null> => findForLogin(mysql, email, source);
+  const reread = (): Promise<LoginAccount | null> => accountOf({ by: 'email', value: email, source });
   return { email, account: await reread(), source, reread, call, action: 'login' };
 }
 
@@ -54,31 +54,26 @@ type Known = Attempt & { account: LoginAccount };
 
 /** What a right password leads to; null when the account changed while it was checked, so that it must be checked anew. */
 async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, renewed: string | null, deviceName: string | undefined): Promise<Reply | null> {
-  const { id, passwordHash, factors } = attempt.account;
-  // A reset or deletion that commits meanwhile must not be survived by what its old password opened.
-  const confirm = async (tx: Tx): Promise<void> => {
-    if (renewed !== null) await renewPasswordHash(tx, id, passwordHash!, renewed);
-    if (!(await holdAccount(tx, id, renewed ?? passwordHash))) throw new AccountChanged();
-  };
-  try {
-    return await (factors.length > 0 ? challenge(needs, attempt, ticket, confirm) : signIn(needs, attempt, ticket, ['pwd'], deviceName, confirm));
-  } catch (error) {
-    if (error instanceof AccountChanged) return null;
-    throw error;
-  }
+  const { account } = attempt;
+  if (account.factors.length > 0) return challenge(needs, attempt, ticket);
+  if (renewed === null) return signIn(needs, attempt, ticket, ['pwd'], deviceName);
+  const renew = (tx: Tx): Promise<void> => renewPasswordHash(tx, account.id, account.passwordHash!, renewed);
+  return signIn(needs, { ...attempt, account: { ...account, passwordHash: renewed } }, ticket, ['pwd'], deviceName, renew);
 }
 
-class AccountChanged extends Error {}
-
 /** A second factor is due: no session yet, and the gate's counts stay. */
-async function challenge({ mysql, keyring, gate, metrics }: LoginNeeds, attempt: Known, ticket: Ticket, confirm: (tx: Tx) => Promise<void>): Promise<Reply> {
+async function challenge({ mysql, keyring, gate, metrics }: LoginNeeds, attempt: Known, ticket: Ticket): Promise<Reply | null> {
+  const { account } = attempt;
   const token = newMfaToken();
-  await mysql.transaction(async (tx) => {
-    await confirm(tx);
-    await insertMfaToken(tx, token.hash, attempt.account.id, MFA_TOKEN_MS);
+  const stored = await mysql.transaction(async (tx) => {
+    const [held] = await holdAccounts(tx, [account]);
+    if (!held) return false;
+    await insertMfaToken(tx, token.hash, account.id, MFA_TOKEN_MS);
     await record(tx, { ...auditOf(keyring, attempt), status: 'success', detail: { outcome: 'mfa_required' } });
+    return true;
   });
+  if (!stored) return null;
   await gate.release(ticket);
   metrics.logins.inc({ outcome: 'mfa_required' });
-  return json(200, { mfaRequired: true, mfaToken: token.text, methods: attempt.account.factors, expiresIn: MFA_TOKEN_MS / 1000 });
+  return json(200, { mfaRequired: true, mfaToken: token.text, methods: account.factors, expiresIn: MFA_TOKEN_MS / 1000 });
 }

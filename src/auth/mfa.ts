@@ -5,7 +5,7 @@ import type { Call, Reply } from '../http/call.js';
 import { sha256 } from '../keyring.js';
 import { findMfaToken, findTotp, spendMfaToken, spendRecoveryCode, spendTotpStep } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
-import { findForLoginById, holdAccount, type LoginAccount } from '../store/users.js';
+import type { LoginAccount } from '../store/users.js';
 import { enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { recoveryCodeHashes, totpStep } from './factors.js';
 import { sourceOf } from './identity.js';
@@ -31,14 +31,19 @@ export const verifyLogin = endpoint({
       demandUsable(account, needs.config);
       const spendFactor = await factorSpender(needs, account.id, method, code);
       return signIn(needs, attempt, ticket, ['pwd', method === 'totp' ? 'otp' : 'recovery'], undefined, async (tx) => {
-        const holds = (await spendMfaToken(tx, tokenHash)) && (await holdAccount(tx, account.id, account.passwordHash));
-        if (!holds) throw new ApiError('MFA_TOKEN_INVALID');
+        if (!(await spendMfaToken(tx, tokenHash))) throw new ApiError('MFA_TOKEN_INVALID');
         // Rolls back, so that the token stays good for another try.
         if (!(await spendFactor(tx))) throw new WrongFactor();
-      }).catch((error: unknown) => {
-        if (error instanceof WrongFactor) return null;
-        throw error;
-      });
+      }).then(
+        (signedIn) => {
+          if (!signedIn) throw new ApiError('MFA_TOKEN_INVALID');
+          return signedIn;
+        },
+        (error: unknown) => {
+          if (error instanceof WrongFactor) return null;
+          throw error;
+        },
+      );
     });
     return reply ?? fail(needs, attempt, ticket, 'MFA_INVALID');
   },
@@ -46,10 +51,10 @@ export const verifyLogin = endpoint({
 
 class WrongFactor extends Error {}
 
-async function begin({ mysql, keyring }: SignInNeeds, call: Call, tokenHash: Buffer): Promise<Attempt & { account: LoginAccount }> {
+async function begin({ mysql, accountOf, keyring }: SignInNeeds, call: Call, tokenHash: Buffer): Promise<Attempt & { account: LoginAccount }> {
   const source = sourceOf(keyring, call);
   const known = await findMfaToken(mysql, tokenHash);
-  const reread = (): Promise<LoginAccount | null> => (known ? findForLoginById(mysql, known.userId, source) : Promise.resolve(null));
+  const reread = (): Promise<LoginAccount | null> => (known ? accountOf({ by: 'id', value: known.userId, source }) : Promise.resolve(null));
   const account = await reread();
   if (!account) throw new ApiError('MFA_TOKEN_INVALID');
   return { email: account.email, account, source, reread, call, action: 'mfa' };

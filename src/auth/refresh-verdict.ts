@@ -21,21 +21,21 @@ export function judge(session: RefreshState | null, hash: Buffer): RefreshCode |
   return session.user.active ? null : 'REFRESH_USER_INACTIVE';
 }
 
-/** When a request came. */
+/** When a request came: how long after the newest rotation, in ms, at the earliest and at the latest. Negative: it was under way then. */
 export interface Arrival {
-  /** How long before it the newest rotation happened, in ms: negative when the request was already under way then. */
-  age: number;
-  /** Whether its token was seen to be the newest after it had come: then it is late, but nobody replays anything. */
+  earliest: number;
+  latest: number;
+  /** Whether its token was seen to be the newest after it had come: then it is slow, but replays nothing. */
   wasNewest: boolean;
 }
 
-/** What a token that is not the newest deserves. */
-export function judgeFormer(session: RefreshState, token: { generation: number; genuine: boolean }, { age, wasNewest }: Arrival, graceMs: number): 'successor' | 'forgiven' | 'reuse' | 'unknown' {
-  // A higher generation can only come from a restored backup; garbage must never end a session.
-  if (!token.genuine || token.generation >= session.generation) return 'unknown';
+/** What a token that is not the newest deserves. What it gets needs certainty: the successor, and the end of the session. */
+export function judgeFormer(session: RefreshState, token: { generation: number }, { earliest, latest, wasNewest }: Arrival, graceMs: number): 'successor' | 'forgiven' | 'reuse' | 'unknown' {
+  // Not below the newest and yet another: only a restored backup explains that.
+  if (token.generation >= session.generation) return 'unknown';
   const isDirect = token.generation === session.generation - 1;
   if (wasNewest) return isDirect ? 'successor' : 'forgiven';
   if (!isDirect) return 'reuse';
-  if (age <= graceMs) return 'successor';
-  return age <= FORGIVEN_MS ? 'forgiven' : 'reuse';
+  if (latest <= graceMs) return 'successor';
+  return earliest <= FORGIVEN_MS ? 'forgiven' : 'reuse';
 }

@@ -33,7 +33,7 @@ export const refresh = endpoint({
   handle: async (needs: RefreshNeeds, call): Promise<Reply> => {
     const token = sentToken(needs.keyring, call, call.delivery === 'json' ? call.body : cookiesOf(call));
     if (!token) throw refused(needs, call, 'REFRESH_TOKEN_INVALID');
-    if (token.genuine) await needs.limits.hit('refresh-session', token.sessionId);
+    await needs.limits.hit('refresh-session', token.sessionId);
     const outcome = await needs.flights.join(token.text, () => rotateOnce(needs, token));
     if (outcome.kind === 'judged') throw refused(needs, call, outcome.code);
     const tokens = outcome.kind === 'won' ? await outcome.tokens : await succeedLate(needs, call, token, outcome);
@@ -47,10 +47,8 @@ const cookiesOf = (call: Call): { refreshToken: string; jti?: string } => {
   return { refreshToken: call.cookies.get(COOKIES.refresh.name) ?? '', ...(jti === undefined ? {} : { jti }) };
 };
 
-type SentToken = RefreshToken & { genuine: boolean };
-
 /** The token that was sent, or null when it is none, stands twice or does not go with its jti. */
-function sentToken(keyring: Deps['keyring'], call: Call, sent: { refreshToken: string; jti?: string }): SentToken | null {
+function sentToken(keyring: Deps['keyring'], call: Call, sent: { refreshToken: string; jti?: string }): RefreshToken | null {
   if (call.delivery === 'cookie' && (call.tossed.has(COOKIES.refresh.name) || call.tossed.has(COOKIES.jti.name))) return null;
   const token = readRefreshToken(keyring, sent.refreshToken);
   return token && (sent.jti === undefined || hasJti(keyring, token, sent.jti)) ? token : null;
@@ -64,11 +62,11 @@ export function refreshSession(keyring: Deps['keyring'], call: Call): string | n
 export type Outcome =
   | { kind: 'won'; tokens: Promise<Tokens> }
   | { kind: 'judged'; code: RefreshCode }
-  /** The token is not the newest. By performance.now(): when the session was read, and when the token was last known to be the newest. */
-  | { kind: 'former'; session: RefreshState; readAt: number; newestAt: number };
+  /** The token is not the newest. By performance.now(): around when the session was read, and when the token was last known to be the newest. */
+  | { kind: 'former'; session: RefreshState; askedAt: number; readAt: number; newestAt: number };
 
 /** Rotates if the token is the newest. Whoever wins is decided in `rotate`, the one conditional statement. */
-async function rotateOnce(needs: RefreshNeeds, token: SentToken): Promise<Outcome> {
+async function rotateOnce(needs: RefreshNeeds, token: RefreshToken): Promise<Outcome> {
   const { config, keyring, mysql } = needs;
   const fromHash = sha256(token.secret);
   const startedAt = performance.now();
@@ -85,12 +83,12 @@ async function rotateOnce(needs: RefreshNeeds, token: SentToken): Promise<Outcom
 
 type Seen = Exclude<Outcome, { kind: 'won' }> | { kind: 'newest'; session: RefreshState };
 
-async function look({ config, mysql }: RefreshNeeds, token: SentToken, hash: Buffer): Promise<Seen> {
+async function look({ config, mysql }: RefreshNeeds, token: RefreshToken, hash: Buffer): Promise<Seen> {
+  const askedAt = performance.now();
   const session = await findForRefresh(mysql, token.sessionId, idleMs(config));
-  // Taken after the answer: a wait for a connection must not make requests look later than they were.
   const readAt = performance.now();
   const code = judge(session, hash);
-  if (code === 'REFRESH_TOKEN_INVALID') return { kind: 'former', session: session!, readAt, newestAt: -Infinity };
+  if (code === 'REFRESH_TOKEN_INVALID') return { kind: 'former', session: session!, askedAt, readAt, newestAt: -Infinity };
   return code === null ? { kind: 'newest', session: session! } : { kind: 'judged', code };
 }
 
@@ -98,10 +96,15 @@ const issue = (needs: RefreshNeeds, session: RefreshState, token: RefreshToken):
   signTokens(needs, { userId: session.userId!, amr: session.amr, roles: session.user!.roles, authTime: session.authTime, refresh: token, leftMs: session.leftMs });
 
 /** The same successor for a request that was under way when another one won; everybody else is refused. */
-async function succeedLate(needs: RefreshNeeds, call: Call, token: SentToken, { session, readAt, newestAt }: Extract<Outcome, { kind: 'former' }>): Promise<Tokens> {
-  // Both spans are measured by one clock each, so that clocks which disagree change nothing.
-  const age = session.rotatedMsAgo === null ? Infinity : session.rotatedMsAgo - (readAt - call.receivedAt);
-  const verdict = judgeFormer(session, token, { age, wasNewest: call.receivedAt <= newestAt }, needs.config.refreshGraceMs);
+async function succeedLate(needs: RefreshNeeds, call: Call, token: RefreshToken, { session, askedAt, readAt, newestAt }: Extract<Outcome, { kind: 'former' }>): Promise<Tokens> {
+  // Each span is measured by one clock, so that clocks which disagree change nothing; the store read its own between the two.
+  const rotatedMsAgo = session.rotatedMsAgo ?? Infinity;
+  const arrival = {
+    earliest: rotatedMsAgo - (readAt - call.receivedAt),
+    latest: rotatedMsAgo - (askedAt - call.receivedAt),
+    wasNewest: call.receivedAt <= newestAt,
+  };
+  const verdict = judgeFormer(session, token, arrival, needs.config.refreshGraceMs);
   if (verdict === 'reuse') await endReused(needs, call, session);
   const alive = judge(session, session.secretHash) === null;
   if (verdict !== 'successor' || !alive || !session.successorSeal) throw refused(needs, call, 'REFRESH_TOKEN_INVALID', verdict);

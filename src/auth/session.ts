@@ -4,8 +4,7 @@ import { json, type Call, type Reply } from '../http/call.js';
 import { setCookie } from '../http/cookies.js';
 import { issueXsrf } from '../http/csrf.js';
 import { sha256 } from '../keyring.js';
-import { insertSession } from '../store/sessions.js';
-import type { Tx } from '../store/mysql.js';
+import type { NewSession } from '../store/sessions.js';
 import { signAccessToken } from './access-token.js';
 import { mintRefreshToken, newSecret, type RefreshToken } from './refresh-token.js';
 
@@ -24,8 +23,9 @@ export function draftSession(keyring: Deps['keyring'], userId: string, amr: stri
   return { userId, amr, refresh: mintRefreshToken(keyring, uuid(), 0, newSecret()) };
 }
 
-export async function storeSession(tx: Tx, config: Deps['config'], draft: Draft, call: Call, deviceName: string | undefined): Promise<void> {
-  await insertSession(tx, {
+/** The row of a drafted session. */
+export function sessionRow(config: Deps['config'], draft: Draft, call: Call, deviceName: string | undefined): NewSession {
+  return {
     id: draft.refresh.sessionId,
     userId: draft.userId,
     secretHash: sha256(draft.refresh.secret),
@@ -34,7 +34,7 @@ export async function storeSession(tx: Tx, config: Deps['config'], draft: Draft,
     ip: call.ip,
     idleMs: idleMs(config),
     absoluteMs: config.sessionAbsoluteDays * DAY_MS,
-  });
+  };
 }
 
 /** What is left of a new session, in ms. */

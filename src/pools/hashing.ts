@@ -20,6 +20,8 @@ export interface Hashing {
   verify(hash: string | null, plain: string, asker: Asker): Promise<{ ok: boolean; renewed: string | null }>;
   /** A PHC string of argon2id at the cost set now. Fails like verify. */
   hash(plain: string, asker: Asker): Promise<string>;
+  /** How long the threads are busy with what waits already, in ms. */
+  backlogMs(): number;
   state(): { threads: number; alive: number; running: number; waiting: number; meanRunMs: number };
   close(): Promise<void>;
 }
@@ -132,6 +134,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       if (result.kind !== 'hash') throw new Error('the hashing thread answered another question');
       return result.hash;
     },
+    backlogMs: () => waitMs(queue.size),
     state: () => ({ threads: size, alive: threads.alive(), running, waiting: queue.size, meanRunMs }),
     async close() {
       clearInterval(sweep);

@@ -1,4 +1,4 @@
-import type { Queryable } from './mysql.js';
+import { tuples, type Queryable } from './mysql.js';
 
 export interface AuditEntry {
   /** null while no account is known. */
@@ -12,13 +12,9 @@ export interface AuditEntry {
   detail?: Record<string, unknown>;
 }
 
-export async function record(on: Queryable, entry: AuditEntry): Promise<void> {
-  await on.run('INSERT INTO audit_log (user_id, subject, action, status, ip_address, detail) VALUES (?, ?, ?, ?, ?, ?)', [
-    entry.userId,
-    entry.subject,
-    entry.action,
-    entry.status,
-    entry.ip,
-    entry.detail === undefined ? null : JSON.stringify(entry.detail).slice(0, 1024),
-  ]);
+/** Writes entries in the order given. */
+export async function record(on: Queryable, ...entries: AuditEntry[]): Promise<void> {
+  if (entries.length === 0) return;
+  const rows = entries.map((entry) => [entry.userId, entry.subject, entry.action, entry.status, entry.ip, entry.detail === undefined ? null : JSON.stringify(entry.detail).slice(0, 1024)]);
+  await on.run(`INSERT INTO audit_log (user_id, subject, action, status, ip_address, detail) VALUES ${tuples(rows)}`, rows.flat());
 }

@@ -1,4 +1,4 @@
-import { createPool, type PoolConnection, type ResultSetHeader } from 'mysql2/promise';
+import { createPool, type PoolConnection, type QueryError, type ResultSetHeader } from 'mysql2';
 import { ApiError } from '../errors.js';
 import type { Log } from '../log.js';
 
@@ -56,7 +56,7 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     enableKeepAlive: true,
     maxPreparedStatements: 256,
   });
-  pool.pool.on('connection', (connection) => {
+  pool.on('connection', (connection) => {
     connection.on('error', (error: Error) => options.log.debug({ reason: error.message }, 'mysql connection lost'));
     for (const statement of SESSION) {
       connection.query(statement, (error: Error | null) => {
@@ -67,16 +67,43 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     }
   });
 
-  const acquire = (): Promise<PoolConnection> => within(statementMs, pool.getConnection(), (late) => late.release());
+  // The callback interface: the promises of mysql2 take a stack trace for every statement.
+  function acquire(): Promise<PoolConnection> {
+    return new Promise((resolve, reject) => {
+      let expired = false;
+      const timer = setTimeout(() => {
+        expired = true;
+        reject(new TimedOut(statementMs));
+      }, statementMs);
+      pool.getConnection((error, connection) => {
+        clearTimeout(timer);
+        if (expired) {
+          if (!error) connection.release();
+        } else if (error) reject(error);
+        else resolve(connection);
+      });
+    });
+  }
+
+  /** One statement: prepared when it has values, plain when it is a word of transaction control. */
+  function ask(connection: PoolConnection, sql: string, values?: Value[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new TimedOut(statementMs)), statementMs);
+      const done = (error: QueryError | null, result: unknown): void => {
+        clearTimeout(timer);
+        if (error) reject(error);
+        else resolve(result);
+      };
+      if (values) connection.execute(sql, values, done);
+      else connection.query(sql, done);
+    });
+  }
 
   const on = (connection: PoolConnection): Queryable => ({
-    async rows<T>(sql: string, values: Value[] = []) {
-      const [rows] = await within(statementMs, connection.execute(sql, values));
-      return rows as T[];
-    },
+    rows: async <T>(sql: string, values: Value[] = []) => (await ask(connection, sql, values)) as T[],
     async run(sql, values = []) {
-      const [result] = await within(statementMs, connection.execute<ResultSetHeader>(sql, values));
-      return { affected: result.affectedRows, insertId: result.insertId };
+      const { affectedRows, insertId } = (await ask(connection, sql, values)) as ResultSetHeader;
+      return { affected: affectedRows, insertId };
     },
   });
 
@@ -96,9 +123,9 @@ export function createMysql(options: { url: string; connections: number; log: Lo
   async function attempt<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const connection = await acquire().catch(rethrow);
     try {
-      await within(statementMs, connection.query('START TRANSACTION'));
+      await ask(connection, 'START TRANSACTION');
       const value = await work({ ...on(connection), inTransaction: true });
-      await within(statementMs, connection.query('COMMIT'));
+      await ask(connection, 'COMMIT');
       connection.release();
       return value;
     } catch (error) {
@@ -111,7 +138,7 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     try {
       // Nobody knows what a connection answers next after a timeout; the server rolls back when it goes.
       if (isDown(cause)) throw cause;
-      await within(statementMs, connection.query('ROLLBACK'));
+      await ask(connection, 'ROLLBACK');
       connection.release();
     } catch {
       connection.destroy();
@@ -131,27 +158,13 @@ export function createMysql(options: { url: string; connections: number; log: Lo
         }
       }
     },
-    close: () => pool.end(),
+    close: () => new Promise((resolve, reject) => pool.end((error) => (error ? reject(error) : resolve()))),
   };
 }
 
-class TimedOut extends Error {}
-
-/** Settles like `work`, or fails after `ms`; what arrives too late is handed to `late`. */
-async function within<T>(ms: number, work: Promise<T>, late?: (value: T) => void): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  let expired = false;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      expired = true;
-      reject(new TimedOut(`no answer within ${ms} ms`));
-    }, ms);
-  });
-  work.then((value) => expired && late?.(value), () => undefined);
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    clearTimeout(timer);
+class TimedOut extends Error {
+  constructor(ms: number) {
+    super(`no answer within ${ms} ms`);
   }
 }
 
@@ -181,3 +194,6 @@ export const isDuplicate = (error: unknown): boolean => isServerError(error) && 
 
 /** `?, ?, ?` for a list of n values. */
 export const marks = (n: number): string => Array.from({ length: n }, () => '?').join(', ');
+
+/** `(?, ?), (?, ?)` for rows of one width. */
+export const tuples = (rows: Value[][]): string => rows.map((row) => `(${marks(row.length)})`).join(', ');

@@ -13,11 +13,13 @@ export interface NewSession {
   absoluteMs: number;
 }
 
-export async function insertSession(tx: Tx, session: NewSession): Promise<void> {
+const NEW_SESSION = '(?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)';
+
+export async function insertSessions(tx: Tx, sessions: NewSession[]): Promise<void> {
+  if (sessions.length === 0) return;
   await tx.run(
-    `INSERT INTO sessions (id, user_id, secret_hash, amr, device, ip_address, created_at, expires_at, absolute_expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)`,
-    [session.id, session.userId, session.secretHash, session.amr.join(' '), session.device, session.ip, Math.min(session.idleMs, session.absoluteMs) * 1000, session.absoluteMs * 1000],
+    `INSERT INTO sessions (id, user_id, secret_hash, amr, device, ip_address, created_at, expires_at, absolute_expires_at) VALUES ${sessions.map(() => NEW_SESSION).join(', ')}`,
+    sessions.flatMap((one) => [one.id, one.userId, one.secretHash, one.amr.join(' '), one.device, one.ip, Math.min(one.idleMs, one.absoluteMs) * 1000, one.absoluteMs * 1000]),
   );
 }
 

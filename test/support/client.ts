@@ -7,6 +7,13 @@ export interface Answer {
   setCookies: string[];
 }
 
+/** The body of a login or refresh in json mode. */
+export interface Issued {
+  accessToken: string;
+  refreshToken: string;
+  jti: string;
+}
+
 export interface Request {
   body?: unknown;
   headers?: Record<string, string>;

@@ -1,0 +1,68 @@
+import { record } from '../store/audit.js';
+import { gather } from '../store/gather.js';
+import type { Tx } from '../store/mysql.js';
+import { insertSessions } from '../store/sessions.js';
+import { holdAccounts, rememberSources, type LoginAccount } from '../store/users.js';
+import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
+import type { Ticket } from './gate.js';
+import { sessionRow, type Draft } from './session.js';
+
+/** A proven login whose session is about to be stored. */
+export interface Opening {
+  attempt: Attempt & { account: LoginAccount };
+  ticket: Ticket;
+  draft: Draft;
+  deviceName: string | undefined;
+  risks: string[];
+  /** What else belongs into the transaction, before the account is held; a throw rolls everything back. */
+  also?: (tx: Tx) => Promise<void>;
+}
+
+/** What became of it: `changed` when the account ended or its password changed since it was read. */
+export type Opened = { kind: 'open' } | { kind: 'changed' } | { kind: 'refused'; error: unknown };
+
+type Needs = Pick<AttemptNeeds, 'config' | 'keyring' | 'mysql' | 'gate'>;
+
+/** Openings in one transaction at most. */
+const MOST = 16;
+
+/**
+ * Stores sessions. Logins that come while the hashing threads have work in any case share a transaction:
+ * then a few milliseconds cost nobody anything, and a commit is dear.
+ */
+export function createOpener(needs: Needs, lingerMs: () => number): (opening: Opening) => Promise<Opened> {
+  const together = gather((openings: Opening[]) => openAll(needs, openings), { most: MOST, lingerMs });
+  return async (opening) => (opening.also ? (await openAll(needs, [opening]))[0]! : together(opening));
+}
+
+async function openAll(needs: Needs, openings: Opening[]): Promise<Opened[]> {
+  // Outlives a repeated transaction: a ticket can be settled once.
+  const settled = new Map<Opening, Promise<unknown>>();
+  try {
+    return await needs.mysql.transaction((tx) => open(tx, needs, openings, settled));
+  } catch (error) {
+    if (openings.length === 1) throw error;
+    // One row that cannot be stored must not cost the others their login.
+    return Promise.all(openings.map((one) => needs.mysql.transaction(async (tx) => (await open(tx, needs, [one], settled))[0]!).catch((cause: unknown): Opened => ({ kind: 'refused', error: cause }))));
+  }
+}
+
+async function open(tx: Tx, { config, keyring, gate }: Needs, openings: Opening[], settled: Map<Opening, Promise<unknown>>): Promise<Opened[]> {
+  for (const { also } of openings) await also?.(tx);
+  // A reset or deletion that commits meanwhile must not be survived by what its old password opened.
+  const held = await holdAccounts(tx, openings.map(({ attempt }) => attempt.account));
+  const outcomes = await Promise.all(
+    openings.map(async (opening, i): Promise<Opened> => {
+      if (!held[i]) return { kind: 'changed' };
+      const settling = settled.get(opening) ?? gate.succeed(opening.ticket);
+      settled.set(opening, settling);
+      return settling.then((): Opened => ({ kind: 'open' }), (error: unknown): Opened => ({ kind: 'refused', error }));
+    }),
+  );
+  // After the gate has spoken: a refused login must leave no session and no familiar source.
+  const opened = openings.filter((_, i) => outcomes[i]!.kind === 'open');
+  await insertSessions(tx, opened.map(({ draft, attempt, deviceName }) => sessionRow(config, draft, attempt.call, deviceName)));
+  await record(tx, ...opened.map(({ attempt, risks }) => ({ ...auditOf(keyring, attempt), status: 'success' as const, ...(risks.length > 0 ? { detail: { risks } } : {}) })));
+  await rememberSources(tx, opened.filter(({ attempt }) => !attempt.account.remembered).map(({ attempt }) => ({ id: attempt.account.id, source: attempt.source })));
+  return outcomes;
+}
