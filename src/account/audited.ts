@@ -1,13 +1,16 @@
 import type { Deps } from '../deps.js';
-import { ApiError } from '../errors.js';
+import { ApiError, type ErrorCode } from '../errors.js';
 import { record, type AuditEntry } from '../store/audit.js';
 
-/** Runs `work`; what it refuses goes into the audit log. A part of the service that is down is nothing the caller did. */
+/** Nothing was checked: of a flood against a lock, or while a store is down, the log keeps nothing. */
+const UNCHECKED: ErrorCode[] = ['OTP_LOCKED', 'UNAVAILABLE'];
+
+/** Runs `work`; what it refuses goes into the audit log. */
 export async function audited<T>({ mysql }: Pick<Deps, 'mysql'>, entry: Omit<AuditEntry, 'status' | 'detail'>, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ApiError && error.code !== 'UNAVAILABLE') {
+    if (error instanceof ApiError && !UNCHECKED.includes(error.code)) {
       const sources = error.extras.reasons?.map((reason) => reason.source);
       await record(mysql, { ...entry, status: 'failure', detail: { outcome: error.code, ...(sources ? { sources } : {}) } });
     }

@@ -13,10 +13,12 @@ const { mysql, redis } = service.app.needs;
 t.test('of 1,000 wrong codes sent at once five are checked, and then the right one is refused too', async (t) => {
   const owner = await signedIn(service, inbox);
   const code = await owner.deletionCode();
-  const answers = await times(1000, () => owner.delete(wrong(code)));
-  const codes = answers.map(({ body }) => body['code']);
-  t.equal(count(codes, 'OTP_INVALID'), 5);
-  t.equal(count(codes, 'OTP_LOCKED'), 995);
+  const codes = (await times(1000, () => owner.delete(wrong(code)))).map(({ body }) => body['code']);
+  const [key] = await redis.keys('idp:*:otp:delete');
+  t.equal(await redis.hget(key!, 'failures'), '5');
+  // On a machine that is busy some are turned away by a pool that is exhausted, before or after the check.
+  t.equal(count(codes, 'OTP_INVALID') + count(codes, 'OTP_LOCKED') + count(codes, 'UNAVAILABLE'), 1000);
+  t.ok(count(codes, 'OTP_INVALID') <= 5);
   const locked = await owner.delete(code);
   t.match(locked, { status: 429, body: { code: 'OTP_LOCKED', retryAfter: Number } });
   t.equal(locked.headers.get('retry-after'), String(locked.body['retryAfter']));
