@@ -14,13 +14,29 @@ export function createRedis(url: string, log: Log): Redis {
     enableOfflineQueue: false,
     connectTimeout: COMMAND_MS,
     commandTimeout: COMMAND_MS,
+    disconnectTimeout: 50,
     maxRetriesPerRequest: 0,
     retryStrategy: (times) => Math.min(50 * 2 ** Math.min(times, 5), 1000),
     // After a failover the old primary answers READONLY: connect anew to find the new one.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
   redis.on('error', (error: Error) => log.debug({ reason: error.message }, 'redis connection lost'));
+  giveUpHung(redis);
   return redis;
+}
+
+/**
+ * Redis answers in order: behind one command that gets no answer none gets one. The connection is given up then, so
+ * that commands fail at once, and are not left for Redis to run when it wakes, until a new one is ready.
+ */
+function giveUpHung(redis: Redis): void {
+  const send = redis.sendCommand.bind(redis);
+  redis.sendCommand = (command, stream) => {
+    command.promise.catch((error: unknown) => {
+      if ((error as Error).message === 'Command timed out' && redis.status === 'ready') redis.disconnect(true);
+    });
+    return send(command, stream);
+  };
 }
 
 /** Errors that mean "down for now" although Redis answered. OOM is down, never "allowed". */
