@@ -130,6 +130,12 @@ export function readScripts(folder: URL = FOLDER): Map<string, string> {
 }
 
 /**
+ * With this line Redis refuses a script as a whole when it is full, read-only or cut off. Without it a script gets as
+ * far as its first write, and one whose first write frees memory is let through.
+ */
+const CHECKED = '#!lua\n';
+
+/**
  * Defines every script on the client.
  * @param observe gets each call's name and duration in seconds
  * @throws when a file has no binding or a binding has no file
@@ -142,7 +148,7 @@ export function loadScripts(redis: Redis, observe: (script: string, seconds: num
   const calls = Object.entries(BINDINGS as Record<string, Binding<unknown, unknown, unknown>>).map(([name, binding]) => {
     const source = sources.get(binding.file);
     if (source === undefined) throw new Error(`lua/${binding.file}.lua is missing`);
-    redis.defineCommand(binding.file, { numberOfKeys: readHeader(source).keys.length, lua: source });
+    redis.defineCommand(binding.file, { numberOfKeys: readHeader(source).keys.length, lua: `${CHECKED}${source}` });
     const command = (redis as unknown as Record<string, (...values: Arg[]) => Promise<never>>)[binding.file]!.bind(redis);
     return [
       name,
