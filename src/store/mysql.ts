@@ -25,9 +25,9 @@ export interface Mysql extends Queryable {
   close(): Promise<void>;
 }
 
-/** How long one statement may take before its connection is given up, in ms. */
-const STATEMENT_MS = 900;
-const CONNECT_MS = 900;
+/** How long one statement may take, with the wait for a connection, before the connection is given up, in ms. */
+const STATEMENT_MS = 800;
+const CONNECT_MS = 800;
 const RETRIES = 3;
 
 /** Server error numbers that mean "try again": deadlock, lock wait timeout. */
@@ -85,10 +85,13 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     });
   }
 
+  // A wait for a connection and the statement it was for share one patience: a client sees their sum.
+  const leftOf = (since: number): number => Math.max(1, Math.round(since + statementMs - performance.now()));
+
   /** One statement: prepared when it has values, plain when it is a word of transaction control. */
-  function ask(connection: PoolConnection, sql: string, values?: Value[]): Promise<unknown> {
+  function ask(connection: PoolConnection, ms: number, sql: string, values?: Value[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new TimedOut(statementMs)), statementMs);
+      const timer = setTimeout(() => reject(new TimedOut(ms)), ms);
       const done = (error: QueryError | null, result: unknown): void => {
         clearTimeout(timer);
         if (error) reject(error);
@@ -99,18 +102,19 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     });
   }
 
-  const on = (connection: PoolConnection): Queryable => ({
-    rows: async <T>(sql: string, values: Value[] = []) => (await ask(connection, sql, values)) as T[],
+  const on = (connection: PoolConnection, ms: number): Queryable => ({
+    rows: async <T>(sql: string, values: Value[] = []) => (await ask(connection, ms, sql, values)) as T[],
     async run(sql, values = []) {
-      const { affectedRows, insertId } = (await ask(connection, sql, values)) as ResultSetHeader;
+      const { affectedRows, insertId } = (await ask(connection, ms, sql, values)) as ResultSetHeader;
       return { affected: affectedRows, insertId };
     },
   });
 
   async function single<T>(work: (on: Queryable) => Promise<T>): Promise<T> {
+    const since = performance.now();
     const connection = await acquire().catch(rethrow);
     try {
-      const value = await work(on(connection));
+      const value = await work(on(connection, leftOf(since)));
       connection.release();
       return value;
     } catch (error) {
@@ -121,11 +125,12 @@ export function createMysql(options: { url: string; connections: number; log: Lo
   }
 
   async function attempt<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const since = performance.now();
     const connection = await acquire().catch(rethrow);
     try {
-      await ask(connection, 'START TRANSACTION');
-      const value = await work({ ...on(connection), inTransaction: true });
-      await ask(connection, 'COMMIT');
+      await ask(connection, leftOf(since), 'START TRANSACTION');
+      const value = await work({ ...on(connection, statementMs), inTransaction: true });
+      await ask(connection, statementMs, 'COMMIT');
       connection.release();
       return value;
     } catch (error) {
@@ -138,7 +143,7 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     try {
       // Nobody knows what a connection answers next after a timeout; the server rolls back when it goes.
       if (isDown(cause)) throw cause;
-      await ask(connection, 'ROLLBACK');
+      await ask(connection, statementMs, 'ROLLBACK');
       connection.release();
     } catch {
       connection.destroy();
@@ -176,11 +181,15 @@ interface ServerError extends Error {
 const isServerError = (error: unknown): error is ServerError =>
   error instanceof Error && typeof (error as Partial<ServerError>).sqlState === 'string' && (error as ServerError).errno > 0;
 
+/** What the driver's pool says without a code when it takes nobody. */
+const POOL_REFUSES = /^(Queue limit reached|Pool is closed)/;
+
 /** A timeout, a lost connection, or a server that says it cannot serve now. */
 function isDown(error: unknown): boolean {
   if (error instanceof TimedOut) return true;
   if (isServerError(error)) return DOWN.has(error.errno);
-  return error instanceof Error && 'code' in error && !(error instanceof ApiError);
+  if (!(error instanceof Error) || error instanceof ApiError) return false;
+  return 'code' in error || POOL_REFUSES.test(error.message);
 }
 
 // Declared as a promise so that it can stand in `catch` of any promise.
