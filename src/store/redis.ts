@@ -21,8 +21,16 @@ export function createRedis(url: string, log: Log): Redis {
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
   redis.on('error', (error: Error) => log.debug({ reason: error.message }, 'redis connection lost'));
+  redis.on('ready', () => void warnOfEviction(redis, log));
   giveUpHung(redis);
   return redis;
+}
+
+/** A Redis that makes room by itself forgets locks, limits and codes; a full one is better refused. */
+async function warnOfEviction(redis: Redis, log: Log): Promise<void> {
+  const memory = await redis.info('memory').catch(() => '');
+  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1] ?? 'noeviction';
+  if (policy !== 'noeviction') log.warn({ policy }, 'Redis drops keys when it is full, locks and codes among them: set its maxmemory-policy to noeviction');
 }
 
 /**
