@@ -22,7 +22,7 @@ export function importsOf(file: string, text: string): string[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
-    if (ts.isImportDeclaration(node) && !node.importClause?.isTypeOnly) add(node.moduleSpecifier);
+    if (ts.isImportDeclaration(node) && node.importClause?.phaseModifier !== ts.SyntaxKind.TypeKeyword) add(node.moduleSpecifier);
     else if (ts.isExportDeclaration(node) && !node.isTypeOnly) add(node.moduleSpecifier);
     else if (ts.isCallExpression(node) && (node.expression.kind === ts.SyntaxKind.ImportKeyword || /\brequire\b|createRequire/.test(node.expression.getText(source)))) add(node.arguments[0]);
     ts.forEachChild(node, visit);

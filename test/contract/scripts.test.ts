@@ -125,6 +125,7 @@ t.test('every key that names an account, an address or a session stays in one sl
   const tag = (key: string): string | undefined => /\{([^}]+)\}/.exec(key)?.[1];
   t.equal(tag(KEYS.gate('id', null)), tag(KEYS.gate('id', 'source')));
   t.equal(tag(KEYS.gate('id', null)), tag(KEYS.gateHeld('id', 'source')));
-  for (const build of Object.values(KEYS)) t.match(typeof build === 'string' ? build : (build as (...parts: string[]) => string)('a', 'b', 'c'), /^idp:/);
+  const built: unknown[] = Object.values(KEYS);
+  for (const build of built) t.match(typeof build === 'string' ? build : (build as (...parts: string[]) => string)('a', 'b', 'c'), /^idp:/);
   t.end();
 });

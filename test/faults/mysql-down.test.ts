@@ -1,0 +1,91 @@
+import t from 'tap';
+import { startApp } from '../support/app.js';
+import type { Answer } from '../support/client.js';
+import { timed, until } from '../support/patience.js';
+import { startProxy } from '../support/proxy.js';
+import { freshDatabase } from '../support/stores.js';
+
+const UNAVAILABLE = { status: 503, setCookies: [], body: { code: 'UNAVAILABLE', retryAfter: 1 } };
+const BACK_MS = 5000;
+
+for (const [mode, mostMs] of [['refuse', 250], ['hang', 1000]] as const) {
+  t.test(`with MySQL that ${mode === 'hang' ? 'hangs' : 'refuses'}, everything that needs it is 503, never 401, and back within 5 s`, { timeout: 60_000 }, async (t) => {
+    const url = await freshDatabase(t);
+    const proxy = await startProxy(t, url);
+    const app = await startApp(t, { MYSQL_URL: proxy.via(url) });
+    const { email, password } = await app.account();
+    const client = app.client();
+    const { accessToken, refreshToken } = (await client.login(email, password)).body as Record<string, string>;
+    const browser = app.client();
+    await browser.login(email, password, 'cookie');
+    const jar = new Map(browser.jar);
+    const within = async (what: string, work: () => Promise<Answer>, expected: object): Promise<void> => {
+      const { value, ms } = await timed(work);
+      t.match(value, expected, what);
+      t.ok(ms <= mostMs, `${what}: ${ms.toFixed(0)} ms of ${mostMs}`);
+    };
+    await proxy.become(mode);
+
+    for (let round = 0; round < 2; round += 1) {
+      await Promise.all([
+        within('login', () => app.client().login(email, password), UNAVAILABLE),
+        within('login with a wrong password', () => app.client().login(email, 'wrong'), UNAVAILABLE),
+        within('login of nobody', () => app.client().login('nobody@example.com', 'wrong'), UNAVAILABLE),
+        within('second factor', () => app.client().request('POST', '/api/auth/mfa/verify-login', { body: { mfaToken: 'x'.repeat(43), method: 'totp', code: '123456' } }), { status: /^(503|401)$/ }),
+        within('refresh', () => client.refresh(refreshToken), UNAVAILABLE),
+        within('refresh by cookie', () => browser.refreshByCookie(), UNAVAILABLE),
+        within('profile', () => client.profile(accessToken), UNAVAILABLE),
+        within('logout', () => client.request('POST', '/api/auth/logout', { headers: { authorization: `Bearer ${accessToken}` } }), UNAVAILABLE),
+        within('live', () => client.request('GET', '/health/live'), { status: 200 }),
+        within('ready', () => client.request('GET', '/health/ready'), { status: 503, body: { status: 'unavailable' } }),
+      ]);
+    }
+    const crowd = await timed(() => Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? client.profile(accessToken) : client.refresh(refreshToken)))));
+    t.same([...new Set(crowd.value.map(({ status }) => status))], [503], 'a hundred at once: 503 each');
+    t.ok(crowd.ms <= mostMs + 250, `all of them within ${crowd.ms.toFixed(0)} ms`);
+
+    await proxy.become('pass');
+    t.comment(`back after ${(await until(async () => (await client.profile(accessToken)).status === 200, BACK_MS)).toFixed(0)} ms`);
+    await until(async () => (await client.request('GET', '/health/ready')).status === 200, BACK_MS);
+    t.match(await client.refresh(refreshToken), { status: 200 }, 'no token was burnt');
+    t.same(browser.jar, jar, 'no cookie was cleared');
+    t.equal((await browser.refreshByCookie()).status, 200);
+    t.equal((await app.client().login(email, password)).status, 200, 'nobody is locked out');
+  });
+}
+
+t.test('connections that are cut under load cost 503 at most, and the next ones work', { timeout: 30_000 }, async (t) => {
+  const url = await freshDatabase(t);
+  const proxy = await startProxy(t, url);
+  const app = await startApp(t, { MYSQL_URL: proxy.via(url) });
+  const { email, password } = await app.account();
+  const { accessToken } = (await app.client().login(email, password)).body as Record<string, string>;
+  let over = false;
+  const seen = new Map<number, number>();
+  const users = Array.from({ length: 8 }, async (_, i) => {
+    while (!over) {
+      const { status } = i % 4 === 0 ? await app.client().login(email, password) : await app.client().profile(accessToken);
+      seen.set(status, (seen.get(status) ?? 0) + 1);
+    }
+  });
+  for (let i = 0; i < 10; i += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    proxy.cut();
+  }
+  over = true;
+  await Promise.all(users);
+  t.same([...seen.keys()].filter((status) => ![200, 503].includes(status)), [], JSON.stringify([...seen]));
+  t.ok((seen.get(200) ?? 0) > (seen.get(503) ?? 0), 'most are served');
+  t.equal((await app.client().profile(accessToken)).status, 200);
+});
+
+t.test('a slow way to MySQL makes slow replies, not wrong ones', async (t) => {
+  const url = await freshDatabase(t);
+  const proxy = await startProxy(t, url);
+  const app = await startApp(t, { MYSQL_URL: proxy.via(url) });
+  const { email, password } = await app.account();
+  proxy.delay(30);
+  const login = await app.client().login(email, password);
+  t.equal(login.status, 200);
+  t.equal((await app.client().refresh(login.body['refreshToken'])).status, 200);
+});
