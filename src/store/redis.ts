@@ -6,23 +6,32 @@ export type { Redis } from 'ioredis';
 
 /** How long one command may take before it counts as failed, in ms. */
 const COMMAND_MS = 800;
+/** A connection that is given up is gone after so long, in ms. */
+const GIVE_UP_MS = 100;
 
 /** A client that fails at once while Redis is away, and comes back by itself. */
 export function createRedis(url: string, log: Log): Redis {
+  // Many commands fail together; the connection needs to be given up only once.
+  let givenUpAt = -Infinity;
+  const isFirst = (): boolean => {
+    const before = givenUpAt;
+    givenUpAt = performance.now();
+    return givenUpAt - before > GIVE_UP_MS;
+  };
   const redis = new Redis(url, {
     lazyConnect: true,
     enableOfflineQueue: false,
     connectTimeout: COMMAND_MS,
     commandTimeout: COMMAND_MS,
-    disconnectTimeout: 50,
+    disconnectTimeout: GIVE_UP_MS / 2,
     maxRetriesPerRequest: 0,
     retryStrategy: (times) => Math.min(50 * 2 ** Math.min(times, 5), 1000),
     // After a failover the old primary answers READONLY: connect anew to find the new one.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    reconnectOnError: (error) => error.message.startsWith('READONLY') && isFirst(),
   });
   redis.on('error', (error: Error) => log.debug({ reason: error.message }, 'redis connection lost'));
   redis.on('ready', () => void warnOfEviction(redis, log));
-  giveUpHung(redis);
+  giveUpHung(redis, isFirst);
   return redis;
 }
 
@@ -37,11 +46,11 @@ async function warnOfEviction(redis: Redis, log: Log): Promise<void> {
  * Redis answers in order: behind one command that gets no answer none gets one. The connection is given up then, so
  * that commands fail at once, and are not left for Redis to run when it wakes, until a new one is ready.
  */
-function giveUpHung(redis: Redis): void {
+function giveUpHung(redis: Redis, isFirst: () => boolean): void {
   const send = redis.sendCommand.bind(redis);
   redis.sendCommand = (command, stream) => {
     command.promise.catch((error: unknown) => {
-      if ((error as Error).message === 'Command timed out' && redis.status === 'ready') redis.disconnect(true);
+      if ((error as Error).message === 'Command timed out' && redis.status === 'ready' && isFirst()) redis.disconnect(true);
     });
     return send(command, stream);
   };
