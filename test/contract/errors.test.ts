@@ -27,6 +27,11 @@ t.test('every code that the sources name is declared by a row or answered withou
   t.end();
 });
 
+t.test('every code of the catalogue can be met', (t) => {
+  t.same(Object.keys(ERRORS).filter((code) => !declared.has(code)), []);
+  t.end();
+});
+
 t.test('every declared code is named somewhere, and no row declares what its columns imply', (t) => {
   t.same([...declared].filter((code) => !named.has(code)), []);
   for (const row of ROWS) {

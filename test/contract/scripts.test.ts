@@ -5,7 +5,7 @@ import { identityOf } from '../../src/auth/identity.js';
 import { createKeyring } from '../../src/keyring.js';
 import { createLog } from '../../src/log.js';
 import { createRedis, KEYS } from '../../src/store/redis.js';
-import { BINDINGS, loadScripts, readHeader, readScripts, type Binding } from '../../src/store/scripts.js';
+import { BINDINGS, loadScripts, readHeader, readScripts, type Binding, type Scripts } from '../../src/store/scripts.js';
 import { ownRedis } from '../support/stores.js';
 
 type AnyBinding = Binding<unknown, unknown, unknown>;
@@ -79,18 +79,23 @@ t.test('the check finds each way in which they drift', (t) => {
   t.end();
 });
 
+type Calls = { [N in keyof Scripts]: { keys: Parameters<Scripts[N]>[0]; args: Parameters<Scripts[N]>[1] } };
+
 /** One call of each script, with keys as the service builds them from hostile input. */
-function calls(keyring: ReturnType<typeof createKeyring>): Record<string, { keys: object; args: object }> {
+function calls(keyring: ReturnType<typeof createKeyring>): Calls {
   const identity = identityOf(keyring, '}a}b{c{@example.com');
   const counted = keyring.mac('limit', '{}{user}').toString('base64url', 0, 16);
   const gate = { bucket: KEYS.gate(identity, 'source'), held: KEYS.gateHeld(identity, 'source'), all: KEYS.gate(identity, null) };
-  const policy = { ticket: 't', threshold: 5, holdMs: 1000, quietMs: 60_000, delaysMs: [2000], locksMs: [1000] };
+  const policy = { ticket: 't', threshold: 5, holdMs: 1000, storedMs: 0, quietMs: 60_000, delaysMs: [2000], locksMs: [1000] };
   const events = [{ type: 'identity.user.deleted', message: '{}' }];
   return {
     rateLimit: { keys: { window: KEYS.limit('export', counted) }, args: { max: 3, windowMs: 60_000, ticket: 't' } },
     loginReserve: { keys: gate, args: policy },
     loginSettle: { keys: gate, args: { ...policy, outcome: 'failure' } },
     loginRecorded: { keys: gate, args: {} },
+    otpIssue: { keys: { otp: KEYS.otp(counted, 'delete'), issues: KEYS.otpIssues(counted) }, args: { codeHash: 'h', ttlMs: 60_000, maxIssues: 10, windowMs: 60_000, ticket: 't' } },
+    otpClaim: { keys: { otp: KEYS.otp(counted, 'delete'), other: KEYS.otp(counted, 'restore') }, args: { codeHash: 'h', maxFailures: 5, lockMs: 60_000, ticket: 't', claimMs: 1000 } },
+    otpSettle: { keys: { otp: KEYS.otp(counted, 'delete') }, args: { ticket: 't', outcome: 'give back' } },
     relayTake: { keys: { lease: KEYS.relayLease }, args: { token: 't', leaseMs: 60_000 } },
     relayPublish: { keys: { stream: KEYS.events, lease: KEYS.relayLease }, args: { token: 't', leaseMs: 60_000, keepMs: 60_000, events } },
     relayRelease: { keys: { lease: KEYS.relayLease }, args: { token: 't', leaseMs: 60_000 } },
@@ -110,8 +115,7 @@ t.test('every script runs on a cluster, keeps to keys of one slot, and leaves no
   const scripts = loadScripts(redis) as unknown as Record<string, (keys: object, args: object) => Promise<unknown>>;
   const samples = calls(createKeyring(randomBytes(32), null));
 
-  t.same(Object.keys(BINDINGS).filter((name) => !samples[name]), [], 'each script has its call above');
-  for (const [name, { keys, args }] of Object.entries(samples)) {
+  for (const [name, { keys, args }] of Object.entries(samples as unknown as Record<string, { keys: object; args: object }>)) {
     await t.resolves(scripts[name]!(keys, args), name);
     for (const key of await admin.keys('*')) {
       t.match(key, /^idp:/, `${name}: ${key}`);

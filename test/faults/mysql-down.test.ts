@@ -36,6 +36,9 @@ for (const [mode, mostMs] of [['refuse', 250], ['hang', 1000]] as const) {
         within('refresh by cookie', () => browser.refreshByCookie(), UNAVAILABLE),
         within('profile', () => client.profile(accessToken), UNAVAILABLE),
         within('logout', () => client.request('POST', '/api/auth/logout', { headers: { authorization: `Bearer ${accessToken}` } }), UNAVAILABLE),
+        within('request of a deletion', () => client.request('POST', '/api/auth/account/delete-request', { headers: { authorization: `Bearer ${accessToken}` } }), UNAVAILABLE),
+        within('request of a restore', () => client.request('POST', '/api/auth/account/restore-request', { body: { email } }), UNAVAILABLE),
+        within('restore of nobody', () => client.request('POST', '/api/auth/account/restore', { body: { email: 'nobody@example.com', otp: '12345678' } }), UNAVAILABLE),
         within('live', () => client.request('GET', '/health/live'), { status: 200 }),
         within('ready', () => client.request('GET', '/health/ready'), { status: 503, body: { status: 'unavailable' } }),
       ]);

@@ -33,11 +33,11 @@ const DOWN: Down[] = [
 
 for (const { name, mostMs, start, end } of DOWN) {
   t.test(`with Redis ${name}, logins are 503, refresh and reads are served, and all is back within 5 s`, { timeout: 60_000 }, async (t) => {
-    const app = await startApp(t, { LIMIT_REFRESH_SESSION: '3/60', LIMIT_REFRESH_IP: '1000/60' });
+    const app = await startApp(t, { LIMIT_REFRESH_SESSION: '3/60', LIMIT_REFRESH_IP: '1000/60', LIMIT_RESTORE_REQUEST: '1000/60', LIMIT_RESTORE: '1000/60' });
     const { email, password } = await app.account();
     const client = app.client();
     const { accessToken, refreshToken } = (await client.login(email, password)).body as Record<string, string>;
-    const request = (method: string, path: string, body?: unknown) => app.client().request(method, path, body === undefined ? {} : { body });
+    const request = (method: string, path: string, body?: unknown) => app.client().request(method, path, { headers: { authorization: `Bearer ${accessToken}` }, ...(body === undefined ? {} : { body }) });
     const within = async (what: string, work: () => Promise<Answer>, expected: object): Promise<Answer> => {
       const { value, ms } = await timed(work);
       t.match(value, expected, what);
@@ -50,6 +50,12 @@ for (const { name, mostMs, start, end } of DOWN) {
       await within('right password', () => app.client().login(email, password), UNAVAILABLE);
       await within('wrong password', () => app.client().login(email, 'wrong'), UNAVAILABLE);
       await within('unknown address', () => app.client().login('nobody@example.com', 'wrong'), UNAVAILABLE);
+    }
+    await within('request of a deletion', () => request('POST', '/api/auth/account/delete-request'), UNAVAILABLE);
+    await within('deletion', () => request('DELETE', '/api/auth/account', { otp: '12345678' }), UNAVAILABLE);
+    for (const someone of [email, 'nobody@example.com']) {
+      await within(`request of a restore for ${someone}`, () => request('POST', '/api/auth/account/restore-request', { email: someone }), UNAVAILABLE);
+      await within(`restore of ${someone}`, () => request('POST', '/api/auth/account/restore', { email: someone, otp: '12345678' }), UNAVAILABLE);
     }
     await within('profile', () => client.profile(accessToken), { status: 200, body: { email } });
     let newest: unknown = refreshToken;
