@@ -15,7 +15,7 @@ export interface Incoming {
   readonly peer: string;
   readonly body: Buffer;
   /** Aborts when the client leaves. Made when it is asked for, since most requests never do. */
-  readonly gone: AbortSignal;
+  gone(): AbortSignal;
 }
 
 export type Head = Omit<Incoming, 'body' | 'gone'>;
@@ -101,14 +101,8 @@ export class Exchange {
   }
 
   private incoming(body: Buffer): Incoming {
-    const signal = (): AbortSignal => this.gone();
-    return {
-      ...this.head,
-      body,
-      get gone() {
-        return signal();
-      },
-    };
+    const { requestId, receivedAt, method, path, query, headers, peer } = this.head;
+    return { requestId, receivedAt, method, path, query, headers, peer, body, gone: () => this.gone() };
   }
 
   private gone(): AbortSignal {

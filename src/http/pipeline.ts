@@ -84,7 +84,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
       body: undefined,
       principal: null,
       get gone() {
-        return incoming.gone;
+        return incoming.gone();
       },
     };
   }

@@ -97,7 +97,7 @@ t.test('a client that leaves aborts its call and ends its stream', async (t) => 
   }
   const { port } = await serve(t, async (incoming) => {
     if (incoming.path === '/stream') return { status: 200, stream: endless() };
-    await new Promise<void>((resolve) => incoming.gone.addEventListener('abort', () => resolve()));
+    await new Promise<void>((resolve) => incoming.gone().addEventListener('abort', () => resolve()));
     gone = true;
     return { status: 200, body: 'too late' };
   });
