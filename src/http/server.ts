@@ -53,16 +53,21 @@ export async function listen(options: ServerOptions): Promise<Server> {
 
   const socket = await bind(app, options);
   const port = uws.us_socket_local_port(socket);
+
+  async function stop(drainMs: number): Promise<void> {
+    stopping = true;
+    uws.us_listen_socket_close(socket);
+    const now = performance.now();
+    const isBusy = (): boolean => open.size > 0 || (sockets > 0 && performance.now() - Math.max(lastSeen, now) < QUIET_MS);
+    while (isBusy() && performance.now() < now + drainMs) await new Promise((resolve) => setTimeout(resolve, 10));
+    app.close();
+  }
+
+  let stopped: Promise<void> | undefined;
   return {
     port,
-    async close(drainMs) {
-      stopping = true;
-      uws.us_listen_socket_close(socket);
-      const now = performance.now();
-      const isBusy = (): boolean => open.size > 0 || (sockets > 0 && performance.now() - Math.max(lastSeen, now) < QUIET_MS);
-      while (isBusy() && performance.now() < now + drainMs) await new Promise((resolve) => setTimeout(resolve, 10));
-      app.close();
-    },
+    // Once: to close a listening socket twice ends the process with a segmentation fault.
+    close: (drainMs) => (stopped ??= stop(drainMs)),
   };
 }
 

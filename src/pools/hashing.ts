@@ -149,7 +149,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     async verify(hash, plain, asker, token = null) {
       const result = await submit({ kind: 'verify', hash, plain, token }, asker);
       if (result.kind !== 'verify') throw new Error('the hashing thread answered another question');
-      return result;
+      return { ok: result.ok, renewed: result.renewed, token: result.token };
     },
     demandRoom({ network }) {
       if (isFull() && !queue.hasHeavier(queue.waitingOf(network) + 1)) throw overloaded();

@@ -85,6 +85,9 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     });
   }
 
+  // A wait for a connection and the statement it was for share one patience: a client sees their sum.
+  const leftOf = (since: number): number => Math.max(1, Math.round(since + statementMs - performance.now()));
+
   /** One statement: prepared when it has values, plain when it is a word of transaction control. */
   function ask(connection: PoolConnection, ms: number, sql: string, values?: Value[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -99,25 +102,19 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     });
   }
 
-  // A wait for a connection and the statement it was for share one patience: a client sees their sum.
-  const patience = (): (() => number) => {
-    const end = performance.now() + statementMs;
-    return () => Math.max(1, end - performance.now());
-  };
-
-  const on = (connection: PoolConnection, leftMs: () => number): Queryable => ({
-    rows: async <T>(sql: string, values: Value[] = []) => (await ask(connection, leftMs(), sql, values)) as T[],
+  const on = (connection: PoolConnection, ms: number): Queryable => ({
+    rows: async <T>(sql: string, values: Value[] = []) => (await ask(connection, ms, sql, values)) as T[],
     async run(sql, values = []) {
-      const { affectedRows, insertId } = (await ask(connection, leftMs(), sql, values)) as ResultSetHeader;
+      const { affectedRows, insertId } = (await ask(connection, ms, sql, values)) as ResultSetHeader;
       return { affected: affectedRows, insertId };
     },
   });
 
   async function single<T>(work: (on: Queryable) => Promise<T>): Promise<T> {
-    const leftMs = patience();
+    const since = performance.now();
     const connection = await acquire().catch(rethrow);
     try {
-      const value = await work(on(connection, leftMs));
+      const value = await work(on(connection, leftOf(since)));
       connection.release();
       return value;
     } catch (error) {
@@ -128,11 +125,11 @@ export function createMysql(options: { url: string; connections: number; log: Lo
   }
 
   async function attempt<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const leftMs = patience();
+    const since = performance.now();
     const connection = await acquire().catch(rethrow);
     try {
-      await ask(connection, leftMs(), 'START TRANSACTION');
-      const value = await work({ ...on(connection, () => statementMs), inTransaction: true });
+      await ask(connection, leftOf(since), 'START TRANSACTION');
+      const value = await work({ ...on(connection, statementMs), inTransaction: true });
       await ask(connection, statementMs, 'COMMIT');
       connection.release();
       return value;
@@ -172,7 +169,7 @@ export function createMysql(options: { url: string; connections: number; log: Lo
 
 class TimedOut extends Error {
   constructor(ms: number) {
-    super(`no answer within ${Math.round(ms)} ms`);
+    super(`no answer within ${ms} ms`);
   }
 }
 

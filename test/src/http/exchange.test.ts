@@ -179,4 +179,5 @@ t.test('a stop does not wait for ever, neither for a handler nor for an idle soc
   await server.close(500);
   t.ok(performance.now() - started < 1500);
   await Promise.all([stuck.closed, idle.closed]);
+  await t.resolves(Promise.all([server.close(0), server.close(100)]), 'a second stop is the first one');
 });

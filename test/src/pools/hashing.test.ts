@@ -1,3 +1,4 @@
+import { exportPKCS8, generateKeyPair, jwtVerify } from 'jose';
 import { readdirSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import type { ApiError } from '../../../src/errors.js';
@@ -26,9 +27,9 @@ t.test('a password is right for its own hash alone; an unknown account is never 
   const pool = hashing(t);
   const hash = await pool.hash('a password', { network: 'n' });
   t.match(hash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
-  t.same(await pool.verify(hash, 'a password', { network: 'n' }), { ok: true, renewed: null });
-  t.same(await pool.verify(hash, 'a passwore', { network: 'n' }), { ok: false, renewed: null });
-  t.same(await pool.verify(null, 'no password has this hash', { network: 'n' }), { ok: false, renewed: null }, 'not even for the text of the decoy');
+  t.same(await pool.verify(hash, 'a password', { network: 'n' }), { ok: true, renewed: null, token: null });
+  t.same(await pool.verify(hash, 'a passwore', { network: 'n' }), { ok: false, renewed: null, token: null });
+  t.same(await pool.verify(null, 'no password has this hash', { network: 'n' }), { ok: false, renewed: null, token: null }, 'not even for the text of the decoy');
 });
 
 t.test('a right password of a cheaper hash brings a new one, a wrong one does not', async (t) => {
@@ -37,8 +38,28 @@ t.test('a right password of a cheaper hash brings a new one, a wrong one does no
   const { ok, renewed } = await pool.verify(cheap, 'a password', { network: 'n' });
   t.ok(ok);
   t.match(renewed, /m=19456,t=2,/);
-  t.same(await pool.verify(renewed, 'a password', { network: 'n' }), { ok: true, renewed: null });
-  t.same(await pool.verify(cheap, 'another', { network: 'n' }), { ok: false, renewed: null });
+  t.same(await pool.verify(renewed, 'a password', { network: 'n' }), { ok: true, renewed: null, token: null });
+  t.same(await pool.verify(cheap, 'another', { network: 'n' }), { ok: false, renewed: null, token: null });
+});
+
+t.test('a token is signed for the right password alone', async (t) => {
+  const pool = hashing(t);
+  const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true });
+  const job = { alg: 'ES256' as const, kid: 'k', privateKey: await exportPKCS8(privateKey), claims: { sub: 'somebody' } };
+  const hash = await pool.hash('a password', { network: 'n' });
+  const { token } = await pool.verify(hash, 'a password', { network: 'n' }, job);
+  t.match((await jwtVerify(token!, publicKey)).payload, { sub: 'somebody' });
+  t.equal((await pool.verify(hash, 'a passwore', { network: 'n' }, job)).token, null);
+  t.equal((await pool.verify(null, 'a password', { network: 'n' }, job)).token, null);
+});
+
+t.test('a full queue is seen before anything is spent, and a quiet source still finds room', async (t) => {
+  const pool = hashing(t, { hashQueueMs: 150 });
+  const work = Array.from({ length: 100 }, () => pool.hash('x', { network: 'busy' }));
+  t.throws(() => pool.demandRoom({ network: 'busy' }), { code: 'OVERLOADED' });
+  t.doesNotThrow(() => pool.demandRoom({ network: 'quiet' }));
+  await outcomes(work);
+  t.doesNotThrow(() => pool.demandRoom({ network: 'busy' }));
 });
 
 t.test('an unknown account costs what a known one costs', async (t) => {

@@ -17,6 +17,16 @@ t.test('many tokens are signed at once, each with its own claims', async (t) => 
   }
 });
 
+for (const alg of ['EdDSA', 'RS256'] as const) {
+  t.test(`what is signed by ${alg} is what others verify`, async (t) => {
+    const signing = createSigning(createLog('silent'));
+    t.teardown(() => signing.close());
+    const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
+    const token = await signing.sign({ alg, kid: 'k', privateKey: await exportPKCS8(privateKey), claims: { n: 1 } });
+    t.match(await jwtVerify(token, publicKey, { algorithms: [alg], typ: 'at+jwt' }), { payload: { n: 1 }, protectedHeader: { alg, kid: 'k' } });
+  });
+}
+
 t.test('a key that cannot be used is a fault of ours, and the thread goes on', async (t) => {
   const signing = createSigning(createLog('silent'));
   t.teardown(() => signing.close());
