@@ -2,7 +2,7 @@ import t from 'tap';
 import { codeOf, lockOut, pause, strangers, WRONG } from '../../support/attempts.js';
 import { startApp } from '../../support/app.js';
 
-const { app, client, account } = await startApp(t);
+const { app, client, account } = await startApp(t, { LOGIN_DELAYS_S: '0' });
 const { mysql, redis } = app.needs;
 const stranger = strangers(client);
 
@@ -64,6 +64,15 @@ t.test('the lock of a familiar source holds although logins from another clear t
   await second.login(email, password);
   await owner.login(email, WRONG);
   for (let i = 0; i < 3; i += 1) t.equal(codeOf(await owner.login(email, password)), 'ACCOUNT_LOCKED');
+  await redis.flushall();
+  t.equal(codeOf(await owner.login(email, password)), 'ACCOUNT_LOCKED');
+});
+
+t.test('a lock that ran out in MySQL a moment before it does in Redis was not lifted by hand', async (t) => {
+  const { id, email, password } = await account();
+  await lockOut(stranger(), email);
+  await mysql.run('UPDATE users SET locked_until = UTC_TIMESTAMP(3) - INTERVAL 1 MICROSECOND, gate_locked_until = locked_until WHERE id = ?', [id]);
+  t.equal(codeOf(await stranger().login(email, password)), 'ACCOUNT_LOCKED');
 });
 
 t.test('a lock set by hand holds at once, for familiar sources too, and ends when it is lifted by hand', async (t) => {
