@@ -1,3 +1,4 @@
+import { RETENTION, retain } from './account/retention.js';
 import { createTokenReader } from './auth/access-token.js';
 import { createFlights } from './auth/flights.js';
 import { authenticate } from './auth/authenticate.js';
@@ -24,6 +25,7 @@ import { HEALTH_ROUTES, OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
 import { createHashing } from './pools/hashing.js';
 import { createSigning } from './pools/signing.js';
 import { ROUTES, type RouteNeeds } from './routes.js';
+import { startSchedule, type Schedule } from './schedule.js';
 import { gather } from './store/gather.js';
 import { createMysql } from './store/mysql.js';
 import { createRedis } from './store/redis.js';
@@ -35,7 +37,7 @@ export interface App {
   readonly port: number;
   readonly opsPort: number;
   readonly needs: RouteNeeds;
-  /** Stops in a fixed order: readiness, held replies, listeners, errands, relay, sender, threads, stores. */
+  /** Stops in a fixed order: readiness, held replies, listeners and the nightly task, errands, relay, sender, threads, stores. */
   close(): Promise<void>;
 }
 
@@ -109,6 +111,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   const tls = config.tlsCertFile !== null && config.tlsKeyFile !== null ? { certFile: config.tlsCertFile, keyFile: config.tlsKeyFile } : null;
   const server = await listen({ host: config.host, port: config.port, tls, ...createPipeline([...ROUTES, ...HEALTH_ROUTES], needs, { config, keyring, log, guards, observe, strict }) });
   const ops = await listen({ host: config.opsHost, port: config.opsPort, tls: null, ...createPipeline(OPS_ROUTES, needs, { config, keyring, log, guards, observe: () => undefined, strict }) });
+  const retention = config.retentionCron ? scheduleRetention(needs) : null;
 
   return {
     port: server.port,
@@ -117,7 +120,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     async close() {
       readiness.leave();
       needs.heldReplies.releaseAll();
-      await stop(server, ops);
+      await Promise.all([stop(server, ops), retention?.close()]);
       // What was promised with a reply comes first: it may still write events and messages.
       await errands.close();
       await Promise.all([relay.close(), sender.close()]);
@@ -129,6 +132,23 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     },
   };
 }
+
+/** The nightly purge, and the one that was missed while nobody ran. */
+const scheduleRetention = (needs: RouteNeeds): Schedule =>
+  startSchedule(needs, {
+    name: RETENTION,
+    at: '0 2 * * *',
+    timeZone: needs.config.retentionTz,
+    work: (turn, signal) =>
+      retain(needs, turn, {
+        signal,
+        progress(purged) {
+          if (purged === 0) return;
+          needs.metrics.purged.inc();
+          needs.events.wake();
+        },
+      }),
+  });
 
 async function stop(server: Server, ops: Server): Promise<void> {
   await server.close(DRAIN_MS);

@@ -1,5 +1,6 @@
 import { deleteRequest } from './account/delete-request.js';
 import { deleteAccount } from './account/deletion.js';
+import { exportAccount } from './account/export.js';
 import { restoreRequest } from './account/restore-request.js';
 import { restore } from './account/restore.js';
 import { login, type LoginNeeds } from './auth/login.js';
@@ -25,5 +26,6 @@ export const ROUTES: Row<RouteNeeds>[] = [
     row('delete',  account,                           'user',   'cookie', 'delete',          '-',       deleteAccount),
     row('post',   `${account}/restore-request`,       'anyone', 'cookie', 'restore-request', '-',       restoreRequest),
     row('post',   `${account}/restore`,               'anyone', 'cookie', 'restore',         '-',       restore),
+    row('get',    `${account}/export`,                'user',   'safe',   'export',          '-',       exportAccount),
   ]),
 ];

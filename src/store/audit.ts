@@ -1,4 +1,5 @@
-import { tuples, type Queryable } from './mysql.js';
+import { marks, tuples, type Queryable } from './mysql.js';
+import { eraseSome, MOST_ROWS, type Erasure } from './personal-data.js';
 
 export interface AuditEntry {
   /** null while no account is known. */
@@ -17,4 +18,24 @@ export async function record(on: Queryable, ...entries: AuditEntry[]): Promise<v
   if (entries.length === 0) return;
   const rows = entries.map((entry) => [entry.userId, entry.subject, entry.action, entry.status, entry.ip, entry.detail === undefined ? null : JSON.stringify(entry.detail).slice(0, 1024)]);
   await on.run(`INSERT INTO audit_log (user_id, subject, action, status, ip_address, detail) VALUES ${tuples(rows)}`, rows.flat());
+}
+
+/** The id of the newest entry; 0 when there is none. */
+export async function lastEntry(on: Queryable): Promise<number> {
+  const [row] = await on.rows<{ last: number | null }>('SELECT MAX(id) AS last FROM audit_log');
+  return row?.last ?? 0;
+}
+
+/**
+ * Blanks those of the next entries after an id that name an account which does not exist, and gives how many, and the
+ * last entry looked at (null: there are no more).
+ */
+export async function blankOrphans(on: Queryable, after: number, erasure: Erasure): Promise<{ last: number | null; blanked: number }> {
+  const looked = await on.rows<{ id: number; orphan: unknown }>(
+    `SELECT a.id, a.user_id IS NOT NULL AND u.id IS NULL AS orphan FROM audit_log a LEFT JOIN users u ON u.id = a.user_id WHERE a.id > ? ORDER BY a.id LIMIT ${MOST_ROWS}`,
+    [after],
+  );
+  const orphans = looked.filter((entry) => Boolean(entry.orphan)).map((entry) => entry.id);
+  const blanked = orphans.length === 0 ? 0 : await eraseSome(on, 'audit_log', erasure, `id IN (${marks(orphans.length)})`, orphans);
+  return { last: looked.at(-1)?.id ?? null, blanked };
 }

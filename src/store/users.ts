@@ -180,3 +180,35 @@ function profile(row: ProfileRow): Profile {
     tenants: list(row.tenants),
   };
 }
+
+// By the database's clock, like everything that is compared with deleted_at.
+const DUE = 'deleted_at < UTC_TIMESTAMP(3) - INTERVAL ? DAY';
+
+/** How many accounts were deleted more than `days` ago, counted up to a million: a longer count is not worth its time. */
+export async function countDue(on: Queryable, days: number): Promise<number> {
+  const [row] = await on.rows<{ due: number }>(`SELECT COUNT(*) AS due FROM (SELECT id FROM users WHERE ${DUE} LIMIT 1000000) AS counted`, [days]);
+  return row!.due;
+}
+
+/** Up to 100 of these accounts, the longest deleted first, behind `after` in that order. */
+export const dueAccounts = (on: Queryable, days: number, after: { deletedAt: Date; id: string }): Promise<{ id: string; deletedAt: Date }[]> =>
+  on.rows(`SELECT id, deleted_at AS deletedAt FROM users WHERE ${DUE} AND deleted_at >= ? AND (deleted_at > ? OR id > ?) ORDER BY deleted_at, id LIMIT 100`, [days, after.deletedAt, after.deletedAt, after.id]);
+
+/** An account that is locked to be purged. */
+export interface DueAccount {
+  email: string;
+  deletedAt: Date;
+  /** Whole days since then. */
+  daysInDeletedState: number;
+  now: Date;
+}
+
+/** Locks the row of an account that is due; null when it is not, or when another transaction holds it. */
+export async function lockDue(tx: Tx, id: string, days: number): Promise<DueAccount | null> {
+  const [row] = await tx.rows<DueAccount>(
+    `SELECT email, deleted_at AS deletedAt, TIMESTAMPDIFF(DAY, deleted_at, UTC_TIMESTAMP(3)) AS daysInDeletedState, UTC_TIMESTAMP(3) AS now
+     FROM users WHERE id = ? AND ${DUE} FOR UPDATE SKIP LOCKED`,
+    [id, days],
+  );
+  return row ?? null;
+}
