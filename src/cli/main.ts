@@ -3,6 +3,7 @@ import { docsCommand } from './docs.js';
 import { eventsCommand } from './events.js';
 import { migrateCommand } from './migrate.js';
 import { Failure } from './outcome.js';
+import { retentionCommand } from './retention.js';
 import { userCommand } from './user.js';
 
 const program = new Command('portcullis')
@@ -13,6 +14,7 @@ const program = new Command('portcullis')
   .addHelpText('after', '\nExit codes: 0 done, 1 not or not wholly done, 2 wrong usage.');
 program.addCommand(migrateCommand());
 program.addCommand(userCommand());
+program.addCommand(retentionCommand());
 program.addCommand(eventsCommand());
 program.addCommand(docsCommand(), { hidden: true });
 
