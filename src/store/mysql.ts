@@ -189,7 +189,8 @@ function isDown(error: unknown): boolean {
   if (error instanceof TimedOut) return true;
   if (isServerError(error)) return DOWN.has(error.errno);
   if (!(error instanceof Error) || error instanceof ApiError) return false;
-  return 'code' in error || POOL_REFUSES.test(error.message);
+  // `fatal` alone marks what is said on a connection that has been lost already.
+  return 'code' in error || 'fatal' in error || POOL_REFUSES.test(error.message);
 }
 
 // Declared as a promise so that it can stand in `catch` of any promise.
