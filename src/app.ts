@@ -31,7 +31,8 @@ import { createMysql } from './store/mysql.js';
 import { createRedis } from './store/redis.js';
 import { loadScripts } from './store/scripts.js';
 import { liveSessionReader } from './store/sessions.js';
-import { findForLogin, profileReader, type LoginQuery } from './store/users.js';
+import { findForLogin, type LoginQuery } from './store/login-accounts.js';
+import { profileReader } from './store/profiles.js';
 
 export interface App {
   readonly port: number;

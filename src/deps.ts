@@ -16,7 +16,7 @@ import type { Mysql } from './store/mysql.js';
 import type { Redis } from './store/redis.js';
 import type { Scripts } from './store/scripts.js';
 import type { liveSessionReader } from './store/sessions.js';
-import type { profileReader } from './store/users.js';
+import type { profileReader } from './store/profiles.js';
 
 /** Everything that features may touch. A function takes the part it needs: `Pick<Deps, 'mysql' | 'clock'>`. */
 export interface Deps {

@@ -3,7 +3,7 @@ import { ApiError } from '../errors.js';
 import type { Call } from '../http/call.js';
 import { subjectOf } from '../keyring.js';
 import { record, type AuditEntry } from '../store/audit.js';
-import { lockByGate, lockSource, type LoginAccount, type LoginQuery, type Source } from '../store/users.js';
+import { lockByGate, lockSource, type LoginAccount, type LoginQuery, type Source } from '../store/login-accounts.js';
 import type { Gate, Ticket } from './gate.js';
 import { identityOf, sourceName } from './identity.js';
 

@@ -1,5 +1,5 @@
 import type { Keyring } from '../keyring.js';
-import type { Source } from '../store/users.js';
+import type { Source } from '../store/login-accounts.js';
 import type { Call } from '../http/call.js';
 
 /** What the gate counts by: a keyed hash, so that Redis holds no address and unknown addresses behave the same. */

@@ -6,7 +6,7 @@ import { json, type Call, type Reply } from '../http/call.js';
 import { record } from '../store/audit.js';
 import { insertMfaToken } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
-import { holdAccounts, renewPasswordHash, type LoginAccount } from '../store/users.js';
+import { holdAccounts, renewPasswordHash, type LoginAccount } from '../store/login-accounts.js';
 import { auditOf, demandRoom, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';

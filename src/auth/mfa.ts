@@ -5,7 +5,7 @@ import type { Call, Reply } from '../http/call.js';
 import { sha256 } from '../keyring.js';
 import { findMfaToken, findTotp, spendMfaToken, spendRecoveryCode, spendTotpStep } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
-import type { LoginAccount } from '../store/users.js';
+import type { LoginAccount } from '../store/login-accounts.js';
 import { enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { recoveryCodeHashes, totpStep } from './factors.js';
 import { sourceOf } from './identity.js';

@@ -2,7 +2,7 @@ import { record } from '../store/audit.js';
 import { gather } from '../store/gather.js';
 import type { Tx } from '../store/mysql.js';
 import { insertSessions } from '../store/sessions.js';
-import { holdAccounts, rememberSources, type LoginAccount } from '../store/users.js';
+import { holdAccounts, rememberSources, type LoginAccount } from '../store/login-accounts.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
 import { sessionRow, type Draft } from './session.js';

@@ -4,7 +4,7 @@ import { ApiError } from '../errors.js';
 import { permanentDeletionAt } from '../grace.js';
 import type { Reply } from '../http/call.js';
 import type { Tx } from '../store/mysql.js';
-import type { LoginAccount } from '../store/users.js';
+import type { LoginAccount } from '../store/login-accounts.js';
 import { accessTokenJob } from './access-token.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';

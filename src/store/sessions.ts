@@ -1,6 +1,6 @@
 import { coalesce } from './coalesce.js';
 import { marks, type Mysql, type Queryable, type Tx } from './mysql.js';
-import { parsed } from './users.js';
+import { parsed } from './json-columns.js';
 
 export interface NewSession {
   id: string;
