@@ -51,7 +51,7 @@ export interface BuildOptions {
 }
 
 /** Longest time that a login waits for others to share its statements, in ms. */
-const MOST_LINGER_MS = 20;
+const MOST_LINGER_MS = 50;
 
 /** Builds everything once and wires it: the only place that knows all parts. */
 export async function buildApp(config: Config, log: Log, { strict = false }: BuildOptions = {}): Promise<App> {
