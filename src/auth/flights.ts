@@ -1,19 +1,17 @@
-import type { Outcome } from './refresh.js';
-
-/** Refreshes under way on this node by token: whoever comes before the outcome is known shares it. */
-export interface Flights {
-  join(token: string, fly: () => Promise<Outcome>): Promise<Outcome>;
+/** Work under way on this node by name: whoever comes before its outcome is known shares it. */
+export interface Flights<T> {
+  join(name: string, fly: () => Promise<T>): Promise<T>;
 }
 
-export function createFlights(): Flights {
-  const underWay = new Map<string, Promise<Outcome>>();
+export function createFlights<T>(): Flights<T> {
+  const underWay = new Map<string, Promise<T>>();
   return {
-    join(token, fly) {
-      const known = underWay.get(token);
+    join(name, fly) {
+      const known = underWay.get(name);
       if (known) return known;
-      // Landed means committed: who comes later is judged by how late.
-      const flight = fly().finally(() => underWay.delete(token));
-      underWay.set(token, flight);
+      // Landed means decided: who comes later is judged by how late.
+      const flight = fly().finally(() => underWay.delete(name));
+      underWay.set(name, flight);
       return flight;
     },
   };

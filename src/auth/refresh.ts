@@ -14,7 +14,7 @@ import { deliver, idleMs, lifetimes, type Tokens } from './session.js';
 import type { Flights } from './flights.js';
 import { judge, judgeFormer, type RefreshCode } from './refresh-verdict.js';
 
-export type RefreshNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'clock' | 'limits' | 'signing' | 'signingKeys' | 'events'> & { flights: Flights };
+export type RefreshNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'clock' | 'limits' | 'signing' | 'signingKeys' | 'events'> & { flights: Flights<Outcome> };
 
 const body = Type.Object({ refreshToken: Type.String({ maxLength: 512 }), jti: Type.Optional(Type.String({ maxLength: 128 })) });
 
