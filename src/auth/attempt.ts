@@ -10,6 +10,10 @@ import { identityOf, sourceName } from './identity.js';
 /** The reply to a failure that locks is held for so long: only known addresses have a lock to write down, and time must not tell. */
 const LOCKING_MS = 100;
 
+/** Refusals leave at ticks of their call's own clock: what the look-up of a known account takes longer must not show. */
+const TICK_MS = 25;
+const nextTick = (call: Call, moment: number): number => call.receivedAt + Math.ceil((moment - call.receivedAt) / TICK_MS) * TICK_MS;
+
 export type AttemptNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'heldReplies'> & {
   gate: Gate;
   /** Finds an account, together with those of other logins. */
@@ -45,13 +49,14 @@ export function demandRoom({ hashing, metrics }: Pick<Deps, 'hashing' | 'metrics
  * Takes a ticket of the gate.
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
  */
-export async function enter({ config, keyring, gate, metrics }: AttemptNeeds, { account, email, source, reread }: Attempt): Promise<Ticket> {
+export async function enter({ config, keyring, gate, metrics, heldReplies }: AttemptNeeds, { account, email, source, reread, call }: Attempt): Promise<Ticket> {
   const isFamiliar = config.lockoutFamiliarSources && account?.familiar === true;
   const bucket = { identity: identityOf(keyring, email), source: isFamiliar ? sourceName(source) : null };
   try {
     return await gate.enter(bucket, { ms: account ? storedLockMs(account, isFamiliar) : 0, stands: async () => lockStands(await reread()) });
   } catch (error) {
     countRefusal(metrics, error);
+    await heldReplies.hold(nextTick(call, performance.now()), call.gone);
     throw error;
   }
 }
@@ -86,7 +91,7 @@ export async function fail({ gate, mysql, keyring, log, metrics, heldReplies }: 
   await record(mysql, { ...auditOf(keyring, attempt), status: 'failure', detail: { outcome: code, locked } });
   log.info({ requestId: call.requestId, action: attempt.action, outcome: code, locked, ip: call.ip }, 'attempt refused');
   const holdMs = Math.max(penalty.delayMs, lockMs > 0 ? LOCKING_MS : 0);
-  await heldReplies.hold(failedAt + holdMs, call.gone);
+  await heldReplies.hold(nextTick(call, failedAt + holdMs), call.gone);
   throw refusal;
 }
 

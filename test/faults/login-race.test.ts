@@ -3,7 +3,8 @@ import { tally, WRONG } from '../support/attempts.js';
 import { startNodes } from '../support/nodes.js';
 import { verifiedGuesses, volley } from '../support/races.js';
 
-const { nodes, account, needs } = await startNodes(t, 3);
+// Without delays, which would keep most of the guesses out of the race.
+const { nodes, account, needs } = await startNodes(t, 3, { LOGIN_DELAYS_S: '0' });
 const LOGIN = '/api/auth/login';
 
 t.test('of 1,000 wrong guesses at once on three nodes exactly as many are verified as lock the account', async (t) => {
@@ -11,7 +12,8 @@ t.test('of 1,000 wrong guesses at once on three nodes exactly as many are verifi
   const answers = await volley(nodes, 1_000, LOGIN, () => ({ email, password: WRONG }));
   const counts = tally(answers);
   t.equal(counts['INVALID_CREDENTIALS'], 5, 'verified guesses minus threshold is 0');
-  t.same(Object.keys(counts).filter((code) => !['INVALID_CREDENTIALS', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED'].includes(code)), []);
+  // A machine that is busy with other things may run into the stores' timeouts.
+  t.same(Object.keys(counts).filter((code) => !['INVALID_CREDENTIALS', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED', 'UNAVAILABLE'].includes(code)), []);
   t.equal(await verifiedGuesses(needs.mysql, id), 5, 'and so many failures are on record');
   const late = await volley(nodes, 21, LOGIN, () => ({ email, password }));
   t.same(tally(late), { ACCOUNT_LOCKED: 21 }, 'the right password is refused on every node');
@@ -27,6 +29,7 @@ t.test('the right password among many wrong ones never opens a session after the
     // Each success clears the counts; between two of them no more guesses than the threshold.
     t.ok(wrong <= 5 * (OK + 1), `${wrong} guesses between ${OK} successes`);
     if (OK > 0) continue;
+    t.equal(wrong, 5);
     t.same(tally(await volley(nodes, 3, LOGIN, () => ({ email, password }))), { ACCOUNT_LOCKED: 3 }, 'and the refused attempt made nothing familiar');
   }
 });

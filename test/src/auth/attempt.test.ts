@@ -1,6 +1,9 @@
 import t from 'tap';
+import { identityOf } from '../../../src/auth/identity.js';
+import { KEYS } from '../../../src/store/redis.js';
 import { codeOf, lockOut, pause, strangers, WRONG } from '../../support/attempts.js';
 import { startApp } from '../../support/app.js';
+import type { Answer } from '../../support/client.js';
 
 const { app, client, account } = await startApp(t, { LOGIN_DELAYS_S: '0' });
 const { mysql, redis } = app.needs;
@@ -29,6 +32,26 @@ t.test('strangers cannot lock the owner out of a familiar source', async (t) => 
   await redis.flushall();
   t.equal(codeOf(await stranger().login(email, password)), 'ACCOUNT_LOCKED', 'MySQL knows the lock when Redis has lost it');
   t.equal(codeOf(await owner.login(email, password)), 'OK');
+});
+
+t.test('a right login that a lock overtakes is refused, and nothing of it stays', async (t) => {
+  const { id, email, password } = await account();
+  const owner = stranger();
+  await owner.login(email, password);
+  const late = stranger();
+  const locked = KEYS.gate(identityOf(app.needs.keyring, email), null);
+  let refused: Promise<Answer>;
+  // The row is held, so that the login is proven but not yet settled when failures of the familiar source lock everybody.
+  await mysql.transaction(async (tx) => {
+    await tx.rows('SELECT id FROM users WHERE id = ? FOR UPDATE', [id]);
+    refused = late.login(email, password);
+    void lockOut(owner, email);
+    while ((await redis.hget(locked, 'lockedUntil')) === null) await pause(10);
+  });
+  t.equal(codeOf(await refused!), 'ACCOUNT_LOCKED');
+  const [row] = await mysql.rows<{ sessions: unknown; sources: unknown }>('SELECT (SELECT COUNT(*) FROM sessions WHERE user_id = ?) AS sessions, (SELECT COUNT(*) FROM login_sources WHERE user_id = ?) AS sources', [id, id]);
+  t.same([Number(row!.sessions), Number(row!.sources)], [1, 1], 'those of the owner');
+  t.equal(codeOf(await late.login(email, password)), 'ACCOUNT_LOCKED', 'nor has it become familiar');
 });
 
 t.test('another device in a familiar network is a stranger', async (t) => {

@@ -33,17 +33,17 @@ for (const kind of ['known', 'unknown'] as const) {
 t.test('an attempt inside the delay of another is neither hashed nor counted', async (t) => {
   const { email, password } = await account();
   const from = stranger();
+  await from.login(email, WRONG);
   const failing = from.login(email, WRONG);
-  await pause(20);
+  await pause(40);
   const hashed = await hashesRun();
-  for (let i = 0; i < 3; i += 1) {
-    const answer = await stranger().login(email, password);
+  for (const answer of await Promise.all(Array.from({ length: 3 }, () => stranger().login(email, password)))) {
     t.match(answer, { status: 429, body: { code: 'LOGIN_THROTTLED', retryAfter: 1 } });
     t.equal(answer.headers.get('retry-after'), '1');
   }
   t.equal(await hashesRun(), hashed);
   await failing;
-  for (let i = 0; i < 3; i += 1) t.equal(codeOf(await from.login(email, WRONG)), 'INVALID_CREDENTIALS', 'still below the threshold');
+  for (let i = 0; i < 2; i += 1) t.equal(codeOf(await from.login(email, WRONG)), 'INVALID_CREDENTIALS', 'still below the threshold');
   t.equal(codeOf(await from.login(email, password)), 'OK');
 });
 
