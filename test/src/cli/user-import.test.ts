@@ -11,6 +11,7 @@ const { mysql } = app.needs;
 const run = cli(env);
 const jsonl = (...lines: (object | string)[]): string => lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join('');
 const countOf = async (like: string): Promise<number> => (await mysql.rows<{ n: number }>('SELECT COUNT(*) AS n FROM users WHERE email LIKE ?', [like]))[0]!.n;
+const base64 = (bytes: number): string => randomBytes(bytes).toString('base64').replace(/=+$/, '');
 /** A hash that nobody needs to verify. */
 const HASH = `$2b$10$${'e'.repeat(53)}`;
 
@@ -67,7 +68,7 @@ t.test('a whole account is what the line says; roles and tenants are created onc
 t.test('each bad line is reported with its number and its fault, and the rest goes on', async (t) => {
   const ok = (name: string): object => ({ email: `${name}@bad.example`, passwordHash: HASH });
   const at = (members: object): object => ({ email: 'x@bad.example', ...members });
-  const argon2Tail = `$${'c'.repeat(22)}$${'d'.repeat(43)}`;
+  const argon2Tail = `$${base64(16)}$${base64(32)}`;
   const bad: [object | string, RegExp][] = [
     ['{"email":', /^not valid JSON$/],
     ['null', /must be object/],
@@ -83,7 +84,8 @@ t.test('each bad line is reported with its number and its fault, and the rest go
     [at({ passwordHash: '5f4dcc3b5aa765d61d8327deb882cf99' }), /^\/passwordHash is neither/],
     [at({ passwordHash: `$argon2id$v=19$m=1048576,t=3,p=1${argon2Tail}` }), /costs too much to verify/],
     [at({ passwordHash: `$2b$15$${'e'.repeat(53)}` }), /costs too much to verify/],
-    [at({ passwordHash: `$argon2id$v=19$m=256,t=1,p=1$${'c'.repeat(300)}$${'d'.repeat(43)}` }), /^\/passwordHash must NOT have more than 255/],
+    [at({ passwordHash: `$2b$10$${'e'.repeat(52)}f` }), /^\/passwordHash is neither/],
+    [at({ passwordHash: `$argon2id$v=19$m=256,t=1,p=1$${base64(300)}$${base64(32)}` }), /^\/passwordHash must NOT have more than 255/],
     [at({ emailVerified: 'yes' }), /^\/emailVerified must be boolean$/],
     [at({ phone: 'call me' }), /^\/phone: a phone number has/],
     [at({ phoneVerified: true }), /^\/phoneVerified needs a \/phone$/],
@@ -159,7 +161,7 @@ t.test('accounts with as many roles, tenants and profiles as are allowed go in',
 });
 
 t.test('10,000 lines with hashes take less than 6 s', async (t) => {
-  const lines = Array.from({ length: 10_000 }, (_, n) => ({ email: `n${n}@speed.example`, passwordHash: `$argon2id$v=19$m=19456,t=2,p=1$${randomBytes(16).toString('base64').slice(0, 22)}$${randomBytes(32).toString('base64').slice(0, 43)}`, emailVerified: true, roles: ['member'], tenants: ['acme'], profiles: [{ provider: 'local', givenName: 'Ann', familyName: 'Lee' }] }));
+  const lines = Array.from({ length: 10_000 }, (_, n) => ({ email: `n${n}@speed.example`, passwordHash: `$argon2id$v=19$m=19456,t=2,p=1$${base64(16)}$${base64(32)}`, emailVerified: true, roles: ['member'], tenants: ['acme'], profiles: [{ provider: 'local', givenName: 'Ann', familyName: 'Lee' }] }));
   const file = fileOf(t, jsonl(...lines));
   const started = performance.now();
   const { code, err } = await run('user', 'import', file);
