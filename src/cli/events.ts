@@ -1,9 +1,9 @@
-import { SingleBar } from 'cli-progress';
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { startClock } from '../clock.js';
 import { readSince, replay } from '../events/replay.js';
 import { loadScripts } from '../store/scripts.js';
-import { Failure, report } from './outcome.js';
+import { report } from './outcome.js';
+import { withProgress } from './progress.js';
 import { withToolbox } from './toolbox.js';
 
 export function eventsCommand(): Command {
@@ -11,28 +11,30 @@ export function eventsCommand(): Command {
   events
     .command('replay')
     .description('publish events again, with the ids they had')
-    .requiredOption('--since <when>', 'ISO 8601 time, or how long ago: 90s, 30m, 24h, 7d')
+    .requiredOption('--since <when>', 'ISO 8601 time, or how long ago: 90s, 30m, 24h, 7d', checkSince)
     .action((options: { since: string }, command: Command) =>
       withToolbox(async ({ config, mysql, redis }) => {
+        const opened = await redis();
         const clock = await startClock(mysql());
         clock.stop();
-        const since = readWhen(options.since, clock.now());
-        const bar = new SingleBar({ format: 'replay {bar} {percentage}% {published} events', stream: process.stderr });
-        bar.start(100, 0, { published: 0 });
-        const opened = await redis();
+        const since = readSince(options.since, clock.now());
         const needs = { config, mysql: mysql(), redis: opened, scripts: loadScripts(opened) };
-        const published = await replay(needs, since, (soFar) => bar.update(Math.floor(soFar.share * 100), { published: soFar.published }));
-        bar.stop();
+        const published = await withProgress('replay {bar} {percentage}% {published} events', (bar) => {
+          bar.update(0, 100, { published: 0 });
+          return replay(needs, since, (soFar) => bar.update(Math.floor(soFar.share * 100), 100, { published: soFar.published }));
+        });
         report(command, `published ${published} events again`, { published, since: since.toISOString() });
       }),
     );
   return events;
 }
 
-function readWhen(text: string, now: number): Date {
+/** Refuses what readSince cannot read; the time itself is reckoned later, by the clock of the database. */
+function checkSince(text: string): string {
   try {
-    return readSince(text, now);
+    readSince(text, 0);
+    return text;
   } catch (error) {
-    throw new Failure(`--since: ${(error as Error).message}`);
+    throw new InvalidArgumentError(`It is to be ${(error as Error).message}.`);
   }
 }

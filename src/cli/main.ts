@@ -7,11 +7,11 @@ import { retentionCommand } from './retention.js';
 import { userCommand } from './user.js';
 
 const program = new Command('portcullis')
-  .description('Operator commands of Portcullis. Settings come from the environment, as for the service.')
-  .option('--json', 'print the result as one JSON object')
+  .description('Operator commands of Portcullis. Settings come from the environment, as for the service (docs/config.md).')
+  .option('--json', 'print the result as one JSON object on standard output; messages go to standard error')
   .exitOverride()
   .configureHelp({ showGlobalOptions: true })
-  .addHelpText('after', '\nExit codes: 0 done, 1 not or not wholly done, 2 wrong usage.');
+  .addHelpText('after', '\nEach command has --help. Exit codes: 0 done, 1 not or not wholly done, 2 wrong usage.');
 program.addCommand(migrateCommand());
 program.addCommand(userCommand());
 program.addCommand(retentionCommand());
@@ -20,8 +20,7 @@ program.addCommand(docsCommand(), { hidden: true });
 
 /** Applies to subcommands too: commander does not hand these settings down to added ones. */
 function settle(command: Command): void {
-  command.exitOverride();
-  for (const child of command.commands) settle(child);
+  for (const child of command.commands) settle(child.copyInheritedSettings(command));
 }
 settle(program);
 

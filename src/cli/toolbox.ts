@@ -1,6 +1,7 @@
 import { createGate, type Gate } from '../auth/gate.js';
 import { ConfigError, loadConfig } from '../config/load.js';
 import type { Config } from '../config/settings.js';
+import { ApiError } from '../errors.js';
 import { createKeyring, type Keyring } from '../keyring.js';
 import { createLog, type Log } from '../log.js';
 import { createHashing, type Hashing } from '../pools/hashing.js';
@@ -26,7 +27,8 @@ export interface Toolbox {
  */
 export async function withToolbox<T>(work: (tools: Toolbox) => Promise<T>): Promise<T> {
   const config = settings();
-  const log = createLog('error');
+  // Standard output is for the result alone.
+  const log = createLog('error', 2);
   const open: (() => Promise<unknown>)[] = [];
   const once = <V>(make: () => V): (() => V) => {
     let made: { value: V } | null = null;
@@ -38,10 +40,17 @@ export async function withToolbox<T>(work: (tools: Toolbox) => Promise<T>): Prom
     open.push(() => made.close());
     return made;
   });
+  let isRedisOpen = false;
   const redis = once(async () => {
     const made = createRedis(config.redisUrl, log);
     open.push(() => Promise.resolve(made.disconnect()));
-    await made.connect().catch((error: unknown) => fail('Redis', error));
+    // What connect() rejects with says only that it failed.
+    let cause: Error | null = null;
+    made.once('error', (error: Error) => (cause = error));
+    await made.connect().catch((error: unknown) => {
+      throw new Failure(`Redis cannot be used: ${reasonOf(cause ?? error)}`, { cause: error });
+    });
+    isRedisOpen = true;
     return made;
   });
   const tools: Toolbox = {
@@ -60,22 +69,36 @@ export async function withToolbox<T>(work: (tools: Toolbox) => Promise<T>): Prom
   try {
     return await work(tools);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'UNAVAILABLE') return fail('a store', error.cause ?? error);
-    throw error;
+    throw failureOf(error, isRedisOpen ? 'MySQL or Redis' : 'MySQL');
   } finally {
     for (const close of open.reverse()) await close();
   }
 }
 
+/** Server error numbers that mean that tables or columns are missing. */
+const NOT_MIGRATED = new Set([1054, 1146]);
+
+/** What an operator can do something about as a Failure; everything else is a fault of ours and stays as it is. */
+function failureOf(error: unknown, stores: string): unknown {
+  if (!(error instanceof Error)) return error;
+  if (error instanceof ApiError && error.code === 'UNAVAILABLE') return new Failure(`${stores} cannot be used: ${reasonOf(error.cause ?? error)}`, { cause: error });
+  const { sqlState, errno } = error as { sqlState?: string; errno?: number };
+  if (sqlState !== undefined && NOT_MIGRATED.has(errno!)) return new Failure(`the database is not up to date (${error.message}): run "npm run cli -- migrate" first`, { cause: error });
+  if (sqlState !== undefined) return new Failure(`MySQL refuses: ${error.message}`, { cause: error });
+  return error.name === 'ReplyError' ? new Failure(`Redis refuses: ${error.message}`, { cause: error }) : error;
+}
+
+/** A message for every error: where a host has several addresses, the error that counts has none of its own. */
+export const reasonOf = (error: unknown): string => {
+  const { message, errors, code } = error as { message?: string; errors?: Error[]; code?: string };
+  return message || errors?.map((one) => one.message).join(', ') || code || 'no reason given';
+};
+
 export function settings(): Config {
   try {
     return loadConfig(process.env);
   } catch (error) {
-    if (error instanceof ConfigError) throw new Failure(error.message);
+    if (error instanceof ConfigError) throw new Failure(error.message, { cause: error });
     throw error;
   }
 }
-
-const fail = (what: string, error: unknown): never => {
-  throw new Failure(`${what} cannot be used: ${(error as Error).message}`);
-};

@@ -1,14 +1,30 @@
 import { createReadStream, statSync } from 'node:fs';
-import { createInterface } from 'node:readline';
-import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { insertAccounts, type NewAccount } from '../store/accounts.js';
 import { readAccountLine, type AccountLine } from './account-line.js';
+import { readLines } from './lines.js';
 import { Failure, report } from './outcome.js';
+import { withProgress } from './progress.js';
 import { withToolbox, type Toolbox } from './toolbox.js';
 
 /** Lines that go into one transaction. */
 const BATCH = 500;
+
+const FORMAT = `
+A line is one JSON object, in UTF-8. All members but email are optional:
+  email          "ann@example.com", the login name
+  password       "…" 8 to 256 characters, or
+  passwordHash   "$argon2id$v=19$…" (PHC argon2) or "$2b$…" (bcrypt)
+  emailVerified  true or false
+  phone          "+491701234567"
+  phoneVerified  true or false
+  status         "active" or "disabled"
+  roles          ["editor"], created when they do not exist
+  tenants        ["acme"], slugs, created when they do not exist
+  profiles       [{"provider": "google", "givenName": "Ann", "familyName": "Lee"}]
+
+A bad line is reported with its number and the rest goes on; the exit code is 1 then.
+Running an import again is safe: accounts that exist already are left as they are and reported.`;
 
 interface Numbered {
   number: number;
@@ -25,13 +41,14 @@ export interface Imported {
 export function importCommand(): Command {
   return new Command('import')
     .description('create accounts from a file with one JSON object per line')
-    .argument('<file.jsonl>', 'members: email, password or passwordHash (PHC argon2 or bcrypt), emailVerified, phone, phoneVerified, status, roles, tenants, profiles')
+    .argument('<file.jsonl>', 'the file')
+    .addHelpText('after', FORMAT)
     .action((file: string, _options: unknown, command: Command) =>
       withToolbox(async (tools) => {
-        const bar = new SingleBar({ format: 'import {bar} {percentage}% {created} created, {bad} refused', stream: process.stderr, noTTYOutput: false });
-        bar.start(size(file), 0, { created: 0, bad: 0 });
-        const imported = await importFile(tools, file, (bytes, done) => bar.update(bytes, { created: done.created, bad: done.problems.length }));
-        bar.stop();
+        const bytes = sizeOf(file);
+        const imported = await withProgress('import {bar} {percentage}% {created} created, {bad} refused', (bar) =>
+          importFile(tools, file, (read, { created, problems }) => bar.update(read, Math.max(bytes, read), { created, bad: problems.length })),
+        );
         for (const { line, problem } of imported.problems) process.stderr.write(`line ${line}: ${problem}\n`);
         const { created, lines, problems } = imported;
         report(command, `created ${created} of ${lines} accounts`, { lines, created, problems });
@@ -40,25 +57,36 @@ export function importCommand(): Command {
     );
 }
 
-function size(file: string): number {
+/**
+ * Bytes of a file; 0 for a pipe.
+ * @throws Failure when it cannot be read
+ */
+function sizeOf(file: string): number {
   try {
-    return statSync(file).size;
+    const found = statSync(file);
+    if (found.isDirectory()) throw new Error('it is a folder');
+    return found.size;
   } catch (error) {
-    throw new Failure(`${file} cannot be read: ${(error as Error).message}`);
+    throw unreadable(file, error);
   }
 }
 
-/** Reads the file line by line; a bad line is noted and the rest goes on. */
+const unreadable = (file: string, error: unknown): Failure => new Failure(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+
+/**
+ * Reads the file line by line; a bad line is noted and the rest goes on. Blank lines count as lines of the file only.
+ * @throws Failure when the file cannot be read
+ */
 export async function importFile(tools: Pick<Toolbox, 'mysql' | 'hashing'>, file: string, progress: (bytes: number, soFar: Imported) => void): Promise<Imported> {
   const imported: Imported = { lines: 0, created: 0, problems: [] };
   const input = createReadStream(file);
   let batch: Numbered[] = [];
-  let number = 0;
-  for await (const text of createInterface({ input, crlfDelay: Infinity })) {
-    number += 1;
-    if (text.trim() === '') continue;
+  progress(0, imported);
+  for await (const { number, text, problem } of readLines(chunksOf(input, file))) {
+    if (text?.trim() === '') continue;
     imported.lines += 1;
     try {
+      if (text === null) throw new Error(problem);
       batch.push({ number, line: readAccountLine(text) });
     } catch (error) {
       imported.problems.push({ line: number, problem: (error as Error).message });
@@ -72,6 +100,14 @@ export async function importFile(tools: Pick<Toolbox, 'mysql' | 'hashing'>, file
   imported.problems.sort((a, b) => a.line - b.line);
   progress(input.bytesRead, imported);
   return imported;
+}
+
+async function* chunksOf(input: AsyncIterable<Buffer>, file: string): AsyncGenerator<Buffer> {
+  try {
+    yield* input;
+  } catch (error) {
+    throw unreadable(file, error);
+  }
 }
 
 async function importBatch({ mysql, hashing }: Pick<Toolbox, 'mysql' | 'hashing'>, batch: Numbered[], imported: Imported): Promise<void> {

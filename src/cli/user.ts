@@ -1,11 +1,11 @@
-import { text } from 'node:stream/consumers';
-import { Command } from 'commander';
-import { identityOf } from '../auth/identity.js';
+import { isUtf8 } from 'node:buffer';
+import { buffer } from 'node:stream/consumers';
+import { Command, InvalidArgumentError } from 'commander';
+import { identityOf, sourceName } from '../auth/identity.js';
 import { isEmail, normaliseEmail } from '../email.js';
 import { subjectOf } from '../keyring.js';
 import { clearLocks, insertAccounts, listSources, setStatus } from '../store/accounts.js';
 import { record } from '../store/audit.js';
-import { sourceName } from '../auth/identity.js';
 import { isPassword, isPhone, PASSWORD_RULE, PHONE_RULE } from './account-line.js';
 import { importCommand } from './user-import.js';
 import { Failure, report } from './outcome.js';
@@ -13,10 +13,9 @@ import { withToolbox, type Toolbox } from './toolbox.js';
 
 interface CreateOptions {
   email: string;
-  passwordStdin: boolean;
-  verified: boolean;
+  verified?: true;
   phone?: string;
-  phoneVerified: boolean;
+  phoneVerified?: true;
 }
 
 export function userCommand(): Command {
@@ -24,30 +23,49 @@ export function userCommand(): Command {
   user
     .command('create')
     .description('create one account; its password is read from standard input')
-    .requiredOption('--email <address>', 'e-mail address, the login name')
-    .requiredOption('--password-stdin', 'read the password from standard input (one trailing line break is dropped)')
-    .option('--verified', 'the address is known to be the owner’s', false)
-    .option('--phone <number>', PHONE_RULE)
-    .option('--phone-verified', 'the number is known to be the owner’s', false)
-    .action((options: CreateOptions, command: Command) => withToolbox((tools) => create(tools, options, command)));
+    .requiredOption('--email <address>', 'e-mail address, the login name', readEmail)
+    .requiredOption('--password-stdin', 'read the password from standard input, without the line break at its end')
+    .option('--verified', 'mark the address as verified')
+    .option('--phone <number>', '5 to 20 digits, with or without + in front', readPhone)
+    .option('--phone-verified', 'mark the number as verified')
+    .addHelpText('after', '\nExample: printf %s "$PASSWORD" | npm run cli -- user create --email ann@example.com --password-stdin')
+    .action((options: CreateOptions, command: Command) => {
+      if (options.phoneVerified && options.phone === undefined) command.error("error: option '--phone-verified' needs '--phone'");
+      return withToolbox((tools) => create(tools, options, command));
+    });
   user.addCommand(importCommand());
-  emailCommand(user, 'disable', 'refuse logins, refreshes and access tokens of an account', (tools, email) => changeStatus(tools, email, 'disabled'));
-  emailCommand(user, 'enable', 'let a disabled account in again', (tools, email) => changeStatus(tools, email, 'active'));
+  emailCommand(user, 'disable', 'refuse logins, refreshes and access tokens of an account; its sessions are kept', (tools, email) => changeStatus(tools, email, 'disabled'));
+  emailCommand(user, 'enable', 'let a disabled account in again, with the sessions it had', (tools, email) => changeStatus(tools, email, 'active'));
   emailCommand(user, 'unlock', 'end the lockout of an account and forget its failures', unlock);
   return user;
 }
 
-async function create({ mysql, hashing }: Toolbox, options: CreateOptions, command: Command): Promise<void> {
-  const email = normaliseEmail(options.email);
-  if (!isEmail(email)) throw new Failure(`not an e-mail address: ${options.email}`);
-  if (options.phone !== undefined && !isPhone(options.phone)) throw new Failure(`not a phone number: ${options.phone} (${PHONE_RULE})`);
-  const password = (await text(process.stdin)).replace(/\r?\n$/, '');
-  if (!isPassword(password)) throw new Failure(PASSWORD_RULE);
-  const passwordHash = await hashing().hash(password, { network: 'cli' });
-  const phone = options.phone ?? null;
-  const [id] = await insertAccounts(mysql(), [{ email, passwordHash, emailVerified: options.verified, phone, phoneVerified: phone !== null && options.phoneVerified, status: 'active', roles: [], tenants: [], profiles: [] }]);
+function readEmail(text: string): string {
+  const email = normaliseEmail(text);
+  if (!isEmail(email)) throw new InvalidArgumentError('It is no e-mail address.');
+  return email;
+}
+
+function readPhone(text: string): string {
+  if (!isPhone(text)) throw new InvalidArgumentError(`${PHONE_RULE}.`);
+  return text;
+}
+
+async function create({ mysql, hashing }: Toolbox, { email, phone, verified, phoneVerified }: CreateOptions, command: Command): Promise<void> {
+  const passwordHash = await hashing().hash(await readPassword(), { network: 'cli' });
+  const [id] = await insertAccounts(mysql(), [{ email, passwordHash, emailVerified: verified === true, phone: phone ?? null, phoneVerified: phoneVerified === true, status: 'active', roles: [], tenants: [], profiles: [] }]);
   if (id === null || id === undefined) throw new Failure(`an account with the address ${email} exists already`);
   report(command, `created ${email} (${id})`, { id, email });
+}
+
+/** @throws Failure when it is no password */
+async function readPassword(): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write('Type the password, then Enter and Ctrl-D: ');
+  const bytes = await buffer(process.stdin);
+  if (!isUtf8(bytes)) throw new Failure('the password is not valid UTF-8');
+  const password = bytes.toString().replace(/\r?\n$/, '');
+  if (!isPassword(password)) throw new Failure(PASSWORD_RULE);
+  return password;
 }
 
 function emailCommand(parent: Command, name: 'disable' | 'enable' | 'unlock', description: string, work: (tools: Toolbox, email: string) => Promise<string | null>): void {
@@ -74,6 +92,8 @@ function changeStatus({ mysql, keyring }: Toolbox, email: string, status: 'activ
 }
 
 async function unlock({ mysql, keyring, gate }: Toolbox, email: string): Promise<string | null> {
+  // Both stores or none: with Redis away nothing is changed.
+  const opened = await gate();
   const id = await mysql().transaction(async (tx) => {
     const found = await clearLocks(tx, email);
     if (found !== null) await record(tx, { userId: found, subject: subjectOf(keyring, found), action: 'account.unlocked', status: 'success', ip: null });
@@ -81,7 +101,6 @@ async function unlock({ mysql, keyring, gate }: Toolbox, email: string): Promise
   });
   if (id === null) return null;
   const identity = identityOf(keyring, email);
-  const opened = await gate();
   await opened.clear({ identity, source: null });
   for (const source of await listSources(mysql(), id)) await opened.clear({ identity, source: sourceName(source) });
   return id;

@@ -42,6 +42,7 @@ export const settings = (): [string, Setting<unknown>][] => Object.values(SETTIN
 function contradictions(config: Partial<Config>): string[] {
   const problems: string[] = [];
   if ((config.tlsCertFile === null) !== (config.tlsKeyFile === null)) problems.push('TLS_CERT_FILE and TLS_KEY_FILE go together');
+  if (config.port !== 0 && config.port === config.opsPort && overlap(config.host, config.opsHost)) problems.push('OPS_PORT must not be PORT: metrics stay off the public listener');
   if (below(config.retentionDays, config.graceDays)) problems.push('ACCOUNT_RETENTION_DAYS must not be below ACCOUNT_DELETION_GRACE_DAYS: accounts would vanish while they can still be restored');
   if (below(config.sessionAbsoluteDays, config.sessionIdleDays)) problems.push('SESSION_ABSOLUTE_DAYS must not be below SESSION_IDLE_DAYS');
   if ((config.argon2MemoryKib ?? 0) * (config.argon2Passes ?? 0) > 2 * 1024 * 1024) problems.push('ARGON2_MEMORY_KIB times ARGON2_PASSES must not exceed 2097152: hashes that dear are not verified either');
@@ -49,6 +50,8 @@ function contradictions(config: Partial<Config>): string[] {
   return problems;
 }
 
+const ANY_HOST = ['0.0.0.0', '::'];
+const overlap = (a: string | undefined, b: string | undefined): boolean => a === b || ANY_HOST.includes(a ?? '') || ANY_HOST.includes(b ?? '');
 const below = (a: number | undefined, b: number | undefined): boolean => a !== undefined && b !== undefined && a < b;
 
 function isTimeZone(name: string): boolean {

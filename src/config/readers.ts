@@ -62,11 +62,25 @@ export const list: Reader<string[]> = (text) =>
 export const url =
   (...protocols: string[]): Reader<string> =>
   (text) => {
-    if (!URL.canParse(text) || !protocols.includes(new URL(text).protocol)) {
-      throw new Error(`a URL that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`);
+    const parsed = URL.canParse(text) ? new URL(text) : null;
+    if (!parsed || !protocols.includes(parsed.protocol) || parsed.hostname === '') {
+      throw new Error(`a URL that starts with ${protocols.map((p) => `${p}//`).join(' or ')} and a host`);
     }
     return text;
   };
+
+/** Without the name of a database every statement would fail, and only then. */
+export const mysqlUrl: Reader<string> = (text) => {
+  const read = url('mysql:')(text);
+  if (!/^\/[^/]+$/.test(new URL(read).pathname)) throw new Error('a URL that ends with the name of a database, mysql://user:password@host:port/database');
+  return read;
+};
+
+/** A host name, with or without a dot in front. */
+export const domain: Reader<string> = (text) => {
+  if (!/^\.?[a-z0-9-]+(\.[a-z0-9-]+)*$/i.test(text)) throw new Error('a domain such as example.com');
+  return text;
+};
 
 export const origins: Reader<string[]> = (text) =>
   list(text).map((origin) => {
@@ -76,9 +90,9 @@ export const origins: Reader<string[]> = (text) =>
     return origin;
   });
 
-/** base64 of at least 32 bytes. */
+/** base64 or base64url of at least 32 bytes. What is neither is refused: Buffer would drop it and read the rest. */
 export const secret: Reader<Buffer> = (text) => {
-  const bytes = Buffer.from(text, 'base64');
+  const bytes = /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, 'base64') : Buffer.alloc(0);
   if (bytes.length < 32) throw new Error('at least 32 random bytes in base64, such as `openssl rand -base64 32` prints');
   return bytes;
 };

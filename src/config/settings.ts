@@ -33,10 +33,10 @@ export const SETTINGS = {
     trustTlsProxy: setting('TRUST_TLS_PROXY', read.flag, '0', 'Set to 1 when a proxy in front speaks TLS: replies carry HSTS.'),
     trustedProxies: setting('TRUSTED_PROXIES', read.cidrs, privateRanges, 'Proxies whose X-Forwarded-For or Forwarded header is believed.'),
     corsOrigins: setting('CORS_ORIGINS', read.origins, '', 'Exact origins that browsers may call from, comma-separated.'),
-    cookieDomainXsrf: setting('COOKIE_DOMAIN_XSRF', read.optional(read.string), '', 'Domain attribute of the XSRF-TOKEN cookie, for scripts on a sibling host.'),
+    cookieDomainXsrf: setting('COOKIE_DOMAIN_XSRF', read.optional(read.domain), '', 'Domain attribute of the XSRF-TOKEN cookie, for scripts on a sibling host.'),
   },
   Stores: {
-    mysqlUrl: setting('MYSQL_URL', read.url('mysql:'), null, 'MySQL or MariaDB, mysql://user:password@host:port/database.'),
+    mysqlUrl: setting('MYSQL_URL', read.mysqlUrl, null, 'MySQL or MariaDB, mysql://user:password@host:port/database.'),
     mysqlConnections: setting('MYSQL_CONNECTIONS', read.int(1, 500), '16', 'Connections that one node keeps to MySQL.'),
     redisUrl: setting('REDIS_URL', read.url('redis:', 'rediss:'), null, 'Redis or Valkey, redis:// or rediss://.'),
   },
@@ -52,7 +52,7 @@ export const SETTINGS = {
     refreshGraceMs: setting('REFRESH_GRACE_MS', read.int(0, 60000), '0', 'A predecessor that arrives up to so many milliseconds late still gets the same successor.'),
   },
   'Password hashing': {
-    hashThreads: setting('HASH_THREADS', read.int(1, 256), String(availableParallelism()), 'Threads of the hashing pool.', 'number of cores'),
+    hashThreads: setting('HASH_THREADS', read.int(1, 256), String(Math.min(256, availableParallelism())), 'Threads of the hashing pool.', 'number of cores'),
     hashQueueMs: setting('HASH_QUEUE_MS', read.int(1, 60000), '1000', 'Longest time a login may wait for a hashing thread before 503 OVERLOADED.'),
     argon2Engine: setting('ARGON2_ENGINE', read.oneOf('auto', 'node-rs', 'reference'), 'auto', 'node-rs (SIMD), reference (the argon2 package), or auto: node-rs where its binary loads.'),
     argon2MemoryKib: setting('ARGON2_MEMORY_KIB', read.int(8, 262144), '19456', 'Memory of one argon2id hash, in KiB. Older or cheaper hashes are renewed at login.'),

@@ -17,7 +17,10 @@ export function validator(schema: TSchema): (value: unknown) => void {
   };
 }
 
-function fault(error: ErrorObject): { path: string; message: string } {
-  const missing = error.keyword === 'required' ? `/${(error.params as { missingProperty: string }).missingProperty}` : '';
-  return { path: `${error.instancePath}${missing}`, message: missing === '' ? (error.message ?? 'is not valid') : 'is required' };
+function fault({ keyword, instancePath, params, message }: ErrorObject): { path: string; message: string } {
+  const { missingProperty, additionalProperty, allowedValues } = params as { missingProperty: string; additionalProperty: string; allowedValues: unknown[] };
+  if (keyword === 'required') return { path: `${instancePath}/${missingProperty}`, message: 'is required' };
+  if (keyword === 'additionalProperties') return { path: `${instancePath}/${additionalProperty}`, message: 'is not a known member' };
+  if (keyword === 'enum') return { path: instancePath, message: `must be one of ${allowedValues.join(', ')}` };
+  return { path: instancePath, message: message ?? 'is not valid' };
 }

@@ -1,5 +1,5 @@
 import { v4 as uuid } from 'uuid';
-import { isDuplicate, marks, type Mysql, type Tx, type Value } from './mysql.js';
+import { isDuplicate, marks, tuples, type Mysql, type Tx, type Value } from './mysql.js';
 import type { Status } from './users.js';
 
 /** An account as operators bring it in; addresses are normalised already. */
@@ -17,19 +17,25 @@ export interface NewAccount {
   profiles: { provider: string; givenName: string | null; familyName: string | null }[];
 }
 
+/** Statements take some 65,000 values and some MiB at most; these many rows stay far below both. */
+const MOST_ROWS = 1000;
+
+/** Other imports that may come between look and insert: each time they were ahead by a whole batch. */
+const TRIES = 8;
+
 /**
  * Inserts accounts in one transaction and gives, by position, the new id or null where the address was taken already.
  */
 export async function insertAccounts(mysql: Mysql, accounts: NewAccount[]): Promise<(string | null)[]> {
   const roles = await ensureNamed(mysql, 'roles', 'name', accounts.flatMap((account) => account.roles));
   const tenants = await ensureNamed(mysql, 'tenants', 'slug', accounts.flatMap((account) => account.tenants));
-  const insert = (): Promise<(string | null)[]> => mysql.transaction((tx) => insertBatch(tx, accounts, roles, tenants));
-  try {
-    return await insert();
-  } catch (error) {
-    // Another import took one of the addresses between look and insert: now the look sees it.
-    if (!isDuplicate(error)) throw error;
-    return insert();
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await mysql.transaction((tx) => insertBatch(tx, accounts, roles, tenants));
+    } catch (error) {
+      // Another import took one of the addresses between look and insert: now the look sees it.
+      if (!isDuplicate(error) || tries === TRIES) throw error;
+    }
   }
 }
 
@@ -50,22 +56,28 @@ async function insertBatch(tx: Tx, accounts: NewAccount[], roles: Map<string, st
 }
 
 async function insertRows(tx: Tx, into: string, rows: Value[][]): Promise<void> {
-  if (rows.length === 0) return;
-  const row = `(${marks(rows[0]!.length)})`;
-  await tx.run(`INSERT INTO ${into} VALUES ${rows.map(() => row).join(', ')}`, rows.flat());
+  for (let from = 0; from < rows.length; from += MOST_ROWS) {
+    const some = rows.slice(from, from + MOST_ROWS);
+    await tx.run(`INSERT INTO ${into} VALUES ${tuples(some)}`, some.flat());
+  }
 }
 
 /** Ids of roles or tenants by their name or slug; the missing ones are created. */
 async function ensureNamed(mysql: Mysql, table: 'roles' | 'tenants', column: 'name' | 'slug', wanted: string[]): Promise<Map<string, string>> {
+  const ids = new Map<string, string>();
   const names = [...new Set(wanted)];
-  if (names.length === 0) return new Map();
-  const find = (): Promise<{ id: string; name: string }[]> => mysql.rows(`SELECT id, ${column} AS name FROM ${table} WHERE ${column} IN (${marks(names.length)})`, names);
-  const known = new Set((await find()).map((row) => row.name));
-  for (const name of names.filter((one) => !known.has(one))) {
-    if (table === 'roles') await mysql.run('INSERT IGNORE INTO roles (id, name) VALUES (?, ?)', [uuid(), name]);
-    else await mysql.run('INSERT IGNORE INTO tenants (id, name, slug) VALUES (?, ?, ?)', [uuid(), name, name]);
+  for (let from = 0; from < names.length; from += MOST_ROWS) {
+    const some = names.slice(from, from + MOST_ROWS);
+    const find = (): Promise<{ id: string; name: string }[]> => mysql.rows(`SELECT id, ${column} AS name FROM ${table} WHERE ${column} IN (${marks(some.length)})`, some);
+    const known = new Set((await find()).map((row) => row.name));
+    const missing = some.filter((name) => !known.has(name));
+    // IGNORE: another import may create it at the same time.
+    const rows = missing.map((name) => (table === 'roles' ? [uuid(), name] : [uuid(), name, name]));
+    // IGNORE: another import may create it at the same time.
+    if (rows.length > 0) await mysql.run(`INSERT IGNORE INTO ${table === 'roles' ? 'roles (id, name)' : 'tenants (id, name, slug)'} VALUES ${tuples(rows)}`, rows.flat());
+    for (const row of await find()) ids.set(row.name, row.id);
   }
-  return new Map((await find()).map((row) => [row.name, row.id]));
+  return ids;
 }
 
 /** Sets the status; gives the user id, or null when there is no such account. */

@@ -33,12 +33,13 @@ export function readMigrations(): Migration[] {
 /**
  * Applies what the ledger does not have yet and gives the names applied. One node migrates at a time; a statement
  * that a crash left half way is written so that it can run again.
- * @throws when an applied migration was edited, or when the database is ahead of this version
+ * @throws when an applied migration was edited, when the database is ahead of this version, or when another node migrates for too long
  */
 export async function migrate(url: string): Promise<string[]> {
-  return withLedger(url, async (connection, ledger) => {
+  return locked(url, async (connection) => {
+    await connection.query(LEDGER);
     const applied: string[] = [];
-    for (const migration of pending(ledger)) {
+    for (const migration of pending(await readLedger(connection))) {
       for (const statement of statements(migration.sql)) await connection.query(statement);
       await connection.query('INSERT INTO schema_migrations (version, name, checksum) VALUES (?, ?, ?)', [migration.version, migration.name, migration.checksum]);
       applied.push(migration.name);
@@ -47,27 +48,46 @@ export async function migrate(url: string): Promise<string[]> {
   });
 }
 
-/** Names of the migrations that `migrate` would apply. */
-export const pendingMigrations = (url: string): Promise<string[]> => withLedger(url, (_, ledger) => Promise.resolve(pending(ledger).map((migration) => migration.name)));
+/**
+ * Names of the migrations that `migrate` would apply, once no node is at it. Changes nothing, so that the service
+ * needs no right to create tables.
+ * @throws like migrate
+ */
+export const pendingMigrations = (url: string): Promise<string[]> => locked(url, async (connection) => pending(await readLedger(connection)).map((migration) => migration.name));
 
 type Ledger = Map<number, string>;
 
-async function withLedger<T>(url: string, work: (connection: Connection, ledger: Ledger) => Promise<T>): Promise<T> {
+/** Longest wait for another node that migrates, in s. */
+const LOCK_S = 60;
+
+async function locked<T>(url: string, work: (connection: Connection) => Promise<T>): Promise<T> {
   const connection = await createConnection({ uri: url, timezone: 'Z', charset: 'utf8mb4' });
   try {
-    await connection.query("SELECT GET_LOCK('portcullis migrate', 60)");
-    await connection.query(LEDGER);
-    const [rows] = await connection.query<(RowDataPacket & { version: number; checksum: string })[]>('SELECT version, checksum FROM schema_migrations');
-    return await work(connection, new Map(rows.map((row) => [row.version, row.checksum])));
+    // Locks belong to the whole server, names have 64 characters at most.
+    const [[lock]] = await connection.query<(RowDataPacket & { taken: number | null })[]>("SELECT GET_LOCK(CONCAT('portcullis migrate ', LEFT(SHA2(DATABASE(), 256), 32)), ?) AS taken", [LOCK_S]);
+    if (lock?.taken !== 1) throw new Error(`another node has been migrating this database for ${LOCK_S} s`);
+    return await work(connection);
   } finally {
     // The lock goes with the connection.
     await connection.end();
   }
 }
 
+async function readLedger(connection: Connection): Promise<Ledger> {
+  try {
+    const [rows] = await connection.query<(RowDataPacket & { version: number; checksum: string })[]>('SELECT version, checksum FROM schema_migrations');
+    return new Map(rows.map((row) => [row.version, row.checksum]));
+  } catch (error) {
+    if ((error as { errno?: number }).errno === NO_SUCH_TABLE) return new Map();
+    throw error;
+  }
+}
+
+const NO_SUCH_TABLE = 1146;
+
 function pending(ledger: Ledger): Migration[] {
   const known = readMigrations();
-  if (ledger.size > known.length) throw new Error('the database was migrated by a newer version of Portcullis');
+  if (Math.max(...ledger.keys()) > known.length) throw new Error('the database was migrated by a newer version of Portcullis');
   return known.filter((migration) => {
     const checksum = ledger.get(migration.version);
     if (checksum !== undefined && checksum !== migration.checksum) throw new Error(`migrations/${migration.name} was edited after it had been applied`);

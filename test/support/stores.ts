@@ -20,6 +20,13 @@ const given = (name: string): string => {
 
 /** A database of its own, migrated, dropped at the end. */
 export async function freshDatabase(t: Teardown): Promise<string> {
+  const url = await emptyDatabase(t);
+  await migrate(url);
+  return url;
+}
+
+/** A database of its own without any table, dropped at the end. */
+export async function emptyDatabase(t: Teardown): Promise<string> {
   const url = new URL(given('MYSQL_URL'));
   const name = `portcullis_test_${randomBytes(6).toString('hex')}`;
   const admin = await createConnection({ uri: url.href });
@@ -31,7 +38,6 @@ export async function freshDatabase(t: Teardown): Promise<string> {
     await last.end();
   });
   url.pathname = `/${name}`;
-  await migrate(url.href);
   return url.href;
 }
 

@@ -1,0 +1,56 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Teardown } from './stores.js';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+
+/** What a program left behind; `code` is null after a signal. */
+export interface Ended {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+/** Runs a compiled program with nothing but these settings in its environment. */
+export function runProgram(file: string, args: string[], env: Record<string, string>, input: string | Buffer = ''): Promise<Ended> {
+  const child = spawn(process.execPath, [file, ...args], { env: { PATH: process.env['PATH'], ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  const ended: Ended = { code: null, out: '', err: '' };
+  child.stdout.on('data', (chunk: Buffer) => (ended.out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (ended.err += chunk.toString()));
+  // A program that ends before it has read its input is no failure of the test.
+  child.stdin.on('error', () => undefined).end(input);
+  return new Promise((resolve) => child.once('close', (code) => resolve({ ...ended, code })));
+}
+
+/** Runs an operator command: `cli(env)('user', 'enable', …)`. */
+export const cli =
+  (env: Record<string, string>, input: string | Buffer = '') =>
+  (...args: string[]): Promise<Ended> =>
+    runProgram(MAIN, args, env, input);
+
+/** Runs an operator command on a terminal of its own (script, of util-linux); all it prints is in `out`. */
+export function cliOnTerminal(env: Record<string, string>, args: string[], typed = ''): Promise<Ended> {
+  const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ');
+  const child = spawn('script', ['-qec', command, '/dev/null'], { env: { PATH: process.env['PATH'], TERM: 'xterm', ...env }, stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended: Ended = { code: null, out: '', err: '' };
+  let isTyped = typed === '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    ended.out += chunk.toString();
+    if (isTyped) return;
+    isTyped = true;
+    child.stdin.write(typed);
+  });
+  return new Promise((resolve) => child.once('close', (code) => resolve({ ...ended, code })));
+}
+
+/** A file with these contents, for as long as the test runs. */
+export function fileOf(t: Teardown, contents: string | Buffer): string {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-cli-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'accounts.jsonl');
+  writeFileSync(file, contents);
+  return file;
+}
