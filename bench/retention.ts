@@ -11,7 +11,7 @@ import { ownDatabase } from './database.js';
 import { ascending, median, quantile } from './numbers.js';
 import { startPortcullis } from './portcullis.js';
 
-const USAGE = `node dist/bench/retention.js [options]   (MYSQL_URL and REDIS_URL name the servers)
+const USAGE = `npm run bench -- retention [options]
 
 What the nightly purge does to logins on the node that runs it: rounds without and with the purge, in turn.
 

@@ -1,6 +1,7 @@
 /**
  * `npm run bench -- …`: the benchmark suite against private servers with durable
- * settings. What stands behind `--` goes to the suite.
+ * settings. What stands behind `--` goes to the suite; `npm run bench -- crash …` and
+ * `npm run bench -- retention …` run that program of bench/ instead.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,11 +26,13 @@ try {
 /** @returns {Promise<number>} exit code */
 async function bench() {
   await prepare(progress);
-  const suite = join(ROOT, 'dist/bench/run.js');
-  if (!existsSync(suite)) throw new Refusal('There is no bench/run.ts.');
+  const [first = '', ...rest] = process.argv.slice(2);
+  const [name, args] = /^[a-z]+$/.test(first) ? [first, rest] : ['run', process.argv.slice(2)];
+  const program = join(ROOT, `dist/bench/${name}.js`);
+  if (!existsSync(program)) throw new Refusal(`There is no bench/${name}.ts.`);
   const services = await startServices(join(ROOT, '.local/bench'), { ...progress, fresh: true });
   const env = { ...process.env, ...services.programs, MYSQL_URL: services.mysqlUrl, REDIS_URL: services.redisUrl };
-  const child = start(process.execPath, ['--enable-source-maps', suite, ...process.argv.slice(2)], { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const child = start(process.execPath, ['--enable-source-maps', program, ...args], { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] });
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (code) => resolve(code ?? 1));

@@ -4,15 +4,15 @@ import type { Mysql } from '../../src/store/mysql.js';
 import type { Redis } from '../../src/store/redis.js';
 import { addRecoveryCodes, addTotp, type Account } from './accounts.js';
 
-/** Gives an account a row of each kind that its owner can see, with these names. */
-export async function furnish({ mysql, keyring }: Pick<Deps, 'mysql' | 'keyring'>, { id }: Pick<Account, 'id'>, names: string[]): Promise<void> {
+/** Gives an account a row of each kind that its owner can see, with these names; the function returned shows the code of its authenticator app. */
+export async function furnish({ mysql, keyring }: Pick<Deps, 'mysql' | 'keyring'>, { id }: Pick<Account, 'id'>, names: string[]): Promise<(at?: number) => string> {
   const [role, tenant] = [uuid(), uuid()];
   for (const name of names) await mysql.run('INSERT INTO profiles (id, user_id, provider, given_name, family_name) VALUES (?, ?, ?, ?, ?)', [uuid(), id, 'google', name, `x${name}`]);
   await mysql.run('INSERT INTO roles (id, name, description) VALUES (?, ?, ?)', [role, `role ${role}`, 'may "read", and write']);
   await mysql.run('INSERT INTO user_roles (user_id, role_id) VALUES (?, ?)', [id, role]);
   await mysql.run('INSERT INTO tenants (id, name, slug) VALUES (?, ?, ?)', [tenant, 'Ärzte, GmbH', tenant]);
   await mysql.run('INSERT INTO user_tenants (user_id, tenant_id) VALUES (?, ?)', [id, tenant]);
-  await addTotp({ mysql, keyring }, id);
+  return addTotp({ mysql, keyring }, id);
 }
 
 /** What the tables that nobody sees hold of an account. */
@@ -24,13 +24,15 @@ export async function furnishHidden({ mysql, keyring }: Pick<Deps, 'mysql' | 'ke
   await mysql.run("INSERT INTO audit_log (user_id, subject, action, status, ip_address, detail) VALUES (?, ?, 'login', 'failure', '198.51.100.7', ?)", [id, 'x'.repeat(43), JSON.stringify({ note: `by ${email}` })]);
 }
 
-/** Every place in MySQL, whatever the table and type of column, that holds one of the words. */
+/** Every place in MySQL, whatever the table and type of column, that holds one of the words, in whatever case. */
 export async function findInMysql(mysql: Mysql, words: (string | Buffer)[]): Promise<string[]> {
   const columns = await mysql.rows<{ name: string; col: string }>('SELECT table_name AS name, column_name AS col FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY table_name, column_name');
+  // Bytes read as latin1 compare without regard to case, whatever they are; as binary strings they would not.
+  const plain = (value: string): string => `CONVERT(CAST(${value} AS BINARY) USING latin1)`;
   const found: string[] = [];
   for (const { name, col } of columns) {
     for (const word of words) {
-      const [row] = await mysql.rows<{ hits: number }>(`SELECT COUNT(*) AS hits FROM \`${name}\` WHERE LOCATE(LOWER(CAST(? AS BINARY)), LOWER(CAST(\`${col}\` AS BINARY))) > 0`, [word]);
+      const [row] = await mysql.rows<{ hits: number }>(`SELECT COUNT(*) AS hits FROM \`${name}\` WHERE LOCATE(${plain('?')}, ${plain(`\`${col}\``)}) > 0`, [word]);
       if (row!.hits > 0) found.push(`${name}.${col}`);
     }
   }
