@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 import type { Teardown } from './stores.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+/** What `npm start` runs. */
+export const SERVICE = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 /** What a program left behind; `code` is null after a signal. */
 export interface Ended {

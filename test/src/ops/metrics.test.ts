@@ -1,0 +1,93 @@
+import t from 'tap';
+import { startApp } from '../../support/app.js';
+import { lockOut } from '../../support/attempts.js';
+import { createClient } from '../../support/client.js';
+
+const { app, base, client, account } = await startApp(t, { HASH_QUEUE_MS: '50', HASH_THREADS: '1' });
+const opsBase = `http://127.0.0.1:${app.opsPort}`;
+const ops = createClient(opsBase);
+
+/** Values of the series of one scrape, by name with labels. */
+async function scrape(): Promise<Map<string, number>> {
+  const { status, headers, text } = await ops.request('GET', '/metrics');
+  if (status !== 200 || !headers.get('content-type')!.startsWith('text/plain; version=0.0.4')) throw new Error(`no scrape: ${status} ${headers.get('content-type')}`);
+  return new Map(text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]));
+}
+
+t.test('what the service did is counted: logins and refreshes by outcome, hashing, scripts, requests', async (t) => {
+  const before = await scrape();
+  const { email, password } = await account();
+  const { body } = await client().login(email, password);
+  await client().refresh(body['refreshToken']);
+  await client().refresh('garbage');
+  await client().login(email, 'wrong');
+  await client().login('nobody@example.com', 'wrong');
+  const after = await scrape();
+  const grown = (series: string): number => (after.get(series) ?? 0) - (before.get(series) ?? 0);
+  t.equal(grown('idp_logins_total{outcome="success"}'), 1);
+  t.equal(grown('idp_logins_total{outcome="invalid_credentials"}'), 2);
+  t.equal(grown('idp_refreshes_total{outcome="rotated"}'), 1);
+  t.equal(grown('idp_refreshes_total{outcome="token_invalid"}'), 1);
+  t.ok(grown('idp_hash_run_seconds_count') >= 3);
+  t.ok(grown('idp_hash_wait_seconds_count') >= 3);
+  t.ok(grown('idp_hash_run_seconds_sum') > 0);
+  t.equal(grown('idp_lua_seconds_count{script="login-reserve"}'), 3);
+  t.ok(grown('idp_lua_seconds_sum{script="login-reserve"}') > 0);
+  t.equal(grown('idp_http_request_seconds_count{method="POST",path="/api/auth/login",status="401"}'), 2);
+});
+
+t.test('the lock of an account is an outcome of its own', async (t) => {
+  const { email, password } = await account();
+  await lockOut(client({ ip: '198.51.100.9' }), email);
+  const before = (await scrape()).get('idp_logins_total{outcome="account_locked"}') ?? 0;
+  await client({ ip: '198.51.100.9' }).login(email, password);
+  t.equal((await scrape()).get('idp_logins_total{outcome="account_locked"}'), before + 1);
+});
+
+t.test('the pool is shown as it is: threads, queue, and what it refused', async (t) => {
+  const idle = await scrape();
+  for (const [what, value] of [['threads', 1], ['alive', 1], ['running', 0], ['waiting', 0]] as const) t.equal(idle.get(`idp_hash_pool{what="${what}"}`), value, what);
+  t.match(await ops.request('GET', '/pool'), { status: 200, body: { threads: 1, alive: 1, running: 0, waiting: 0, meanRunMs: Number } });
+
+  const work = Promise.allSettled(Array.from({ length: 3000 }, () => app.needs.hashing.hash('x', { network: 'n' })));
+  const busy = await scrape();
+  t.equal(busy.get('idp_hash_pool{what="running"}'), 1);
+  t.ok(busy.get('idp_hash_pool{what="waiting"}')! > 0);
+  const refused = (await work).filter(({ status }) => status === 'rejected').length;
+  t.ok(refused > 0);
+  t.equal((await scrape()).get('idp_hash_shed_total')! - idle.get('idp_hash_shed_total')!, refused);
+});
+
+t.test('a stall of the event loop shows in its delay, once', async (t) => {
+  await scrape();
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  const until = performance.now() + 150;
+  while (performance.now() < until);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  t.ok((await scrape()).get('idp_event_loop_delay_seconds{quantile="1"}')! > 0.1);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const later = await scrape();
+  for (const quantile of ['0.5', '0.99', '1']) t.ok(later.get(`idp_event_loop_delay_seconds{quantile="${quantile}"}`)! < 0.1, quantile);
+});
+
+t.test('every series has the prefix and a sentence about it', async (t) => {
+  const { text } = await ops.request('GET', '/metrics');
+  for (const line of text.split('\n').filter((one) => one !== '')) t.match(line, /^(# (HELP|TYPE) )?idp_\w/);
+  for (const name of ['hash_pool', 'hash_wait_seconds', 'hash_run_seconds', 'hash_shed_total', 'lua_seconds', 'logins_total', 'refreshes_total', 'event_loop_delay_seconds', 'held_replies', 'events_total', 'notifications_total', 'accounts_purged_total', 'process_cpu_seconds_total', 'nodejs_eventloop_lag_seconds']) t.match(text, new RegExp(`^# HELP idp_${name} \\w`, 'm'));
+});
+
+t.test('a label is from a closed list, whatever clients send', async (t) => {
+  await client().request('GET', '/api/no/such/path?x=1');
+  await client().request('PURGE', '/api/auth/login');
+  const { text } = await ops.request('GET', '/metrics');
+  t.notMatch(text, /no\/such|PURGE/);
+});
+
+t.test('health is told on both ports, metrics and pool on the ops port alone', async (t) => {
+  for (const one of [ops, client()]) {
+    t.match(await one.request('GET', '/health/live'), { status: 200, body: { status: 'live' } });
+    t.match(await one.request('GET', '/health/ready'), { status: 200, body: { status: 'ready' } });
+  }
+  for (const path of ['/metrics', '/pool']) t.match(await client().request('GET', path), { status: 404, body: { code: 'NOT_FOUND' } }, `${path} on ${base}`);
+  t.match(await ops.request('POST', '/api/auth/login', { body: { email: 'a@b', password: 'x' } }), { status: 404 }, 'and no login there');
+});

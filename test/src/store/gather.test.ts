@@ -1,0 +1,68 @@
+import t from 'tap';
+import { coalesce } from '../../../src/store/coalesce.js';
+import { gather } from '../../../src/store/gather.js';
+
+const pause = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Doubles numbers and keeps the batches it was given. */
+function doubler(): { batches: number[][]; work: (items: number[]) => Promise<number[]> } {
+  const batches: number[][] = [];
+  const work = async (items: number[]): Promise<number[]> => {
+    batches.push(items);
+    await pause(1);
+    return items.map((item) => item * 2);
+  };
+  return { batches, work };
+}
+
+t.test('what is asked within one turn is worked on together, and each caller gets its own answer', async (t) => {
+  const { batches, work } = doubler();
+  const ask = gather(work, { most: 10 });
+  t.same(await Promise.all([ask(1), Promise.resolve().then(() => ask(2)), ask(3)]), [2, 4, 6]);
+  t.same(batches, [[1, 3, 2]]);
+  t.equal(await ask(4), 8);
+  t.equal(batches.length, 2);
+});
+
+t.test('a batch is never larger than it may be, and a full one does not wait', async (t) => {
+  const { batches, work } = doubler();
+  const ask = gather(work, { most: 2, lingerMs: () => 1000 });
+  const started = performance.now();
+  t.same(await Promise.all([1, 2, 3, 4].map(ask)), [2, 4, 6, 8]);
+  t.ok(performance.now() - started < 500);
+  t.same(batches, [[1, 2], [3, 4]]);
+});
+
+t.test('a linger lets later ones in, once', async (t) => {
+  const { batches, work } = doubler();
+  const ask = gather(work, { most: 10, lingerMs: () => 60 });
+  const first = ask(1);
+  await pause(20);
+  const second = ask(2);
+  t.same(batches, []);
+  t.same(await Promise.all([first, second]), [2, 4]);
+  t.same(batches, [[1, 2]]);
+  await pause(80);
+  t.equal(batches.length, 1, 'the timer of a batch that is gone does nothing');
+});
+
+t.test('a failure is that of every caller of its batch and of no other', async (t) => {
+  const ask = gather((items: number[]) => (items.includes(13) ? Promise.reject(new Error('bad luck')) : Promise.resolve(items)), { most: 2 });
+  const results = await Promise.allSettled([ask(1), ask(13), ask(2), ask(3)]);
+  t.same(results.map(({ status }) => status), ['rejected', 'rejected', 'fulfilled', 'fulfilled']);
+  t.equal(await ask(4), 4);
+});
+
+t.test('reads of one key within a turn are one read, and a key that is not found is null', async (t) => {
+  const loads: string[][] = [];
+  const read = coalesce((keys: string[]) => {
+    loads.push(keys);
+    return Promise.resolve(new Map(keys.filter((key) => key !== 'nobody').map((key) => [key, key.toUpperCase()])));
+  }, 4);
+  t.same(await Promise.all([read('a'), read('b'), read('a'), read('nobody')]), ['A', 'B', 'A', null]);
+  t.same(loads, [['a', 'b', 'nobody']]);
+  t.same(await Promise.all(['a', 'b', 'c', 'd', 'e'].map(read)), ['A', 'B', 'C', 'D', 'E']);
+  t.same(loads.slice(1), [['a', 'b', 'c', 'd'], ['e']]);
+  t.equal(await read('a'), 'A');
+  t.equal(loads.length, 4, 'nothing is kept for the next turn');
+});
