@@ -9,8 +9,15 @@ const { engine, cost } = workerData as HashingSetup;
 const argon2 = await loadArgon2(engine);
 const decoy = await argon2.hash('no password has this hash', cost);
 
+/** Works on a few jobs one after the other: what each costs beside its hash is paid once. */
+export default async function run(jobs: HashingJob[]): Promise<HashingResult[]> {
+  const results: HashingResult[] = [];
+  for (const job of jobs) results.push(await work(job).catch((error: unknown) => ({ kind: 'failed' as const, reason: String(error) })));
+  return results;
+}
+
 /** Verifies or hashes one password. An unknown or unusable hash costs as much as a real one and is never right. */
-export default async function run(job: HashingJob): Promise<HashingResult> {
+async function work(job: HashingJob): Promise<HashingResult> {
   if (job.kind === 'hash') return { kind: 'hash', hash: await argon2.hash(job.plain, cost) };
   const phc = job.hash === null ? null : readPhc(job.hash);
   const matches = phc === null ? (await argon2.verify(decoy, job.plain), false) : await verify(job.hash!, job.plain, phc.scheme);

@@ -20,7 +20,8 @@ export type HashingJob =
 export type HashingResult =
   | { kind: 'hash'; hash: string }
   /** `renewed`: a new hash of the right password when the stored one is cheaper than the setting. */
-  | { kind: 'verify'; ok: boolean; renewed: string | null; token: string | null };
+  | { kind: 'verify'; ok: boolean; renewed: string | null; token: string | null }
+  | { kind: 'failed'; reason: string };
 
 export interface SigningJob {
   alg: 'ES256' | 'EdDSA' | 'RS256';

@@ -51,6 +51,8 @@ interface Waiting {
 const NEWEST = 0.05;
 /** Jobs are admitted up to this share of the longest wait, since an estimate errs both ways. */
 const SHARE = 0.85;
+/** Jobs that a thread gets at a time while many wait: their messages and wake-ups are dear beside a hash. */
+const MOST_TOGETHER = 4;
 const SWEEP_MS = 25;
 const WORKER = new URL('../../workers/hashing.js', import.meta.url);
 const NICENESS = 10;
@@ -62,7 +64,7 @@ const NICENESS = 10;
 export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs' | 'argon2Engine' | 'argon2MemoryKib' | 'argon2Passes'>, log: Log, observe: HashingObserver): Hashing {
   const { hashThreads: size, hashQueueMs: patience } = config;
   const setup: HashingSetup = { engine: config.argon2Engine, cost: { memoryKib: config.argon2MemoryKib, passes: config.argon2Passes } };
-  const threads = startThreads<HashingJob, HashingResult>({ worker: WORKER, threads: size, concurrency: 1, nice: NICENESS, setup, log });
+  const threads = startThreads<HashingJob[], HashingResult[]>({ worker: WORKER, threads: size, concurrency: 1, nice: NICENESS, setup, log });
   const queue = new FairQueue<Waiting>();
   let running = 0;
   // A first guess (19 MiB, 2 passes take about 10 ms); the first runs correct it.
@@ -85,7 +87,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     return new Promise((resolve, reject) => {
       if (asker.gone?.aborted) return reject(unheard());
       const waiting: Waiting = { job, asker, since: performance.now(), resolve, reject };
-      if (running < size && queue.size === 0) return start(waiting);
+      if (running < size && queue.size === 0) return start([waiting]);
       if (isFull()) {
         const evicted = queue.evictHeaviest(queue.waitingOf(asker.network) + 1);
         if (!evicted) return reject(overloaded());
@@ -95,46 +97,63 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     });
   }
 
-  function start(waiting: Waiting): void {
+  function start(batch: Waiting[]): void {
     running += 1;
     const started = performance.now();
-    observe.waited((started - waiting.since) / 1000);
-    threads
-      .run(waiting.job)
-      .then(
-        (result) => {
-          const ranMs = performance.now() - started;
-          meanRunMs += (ranMs - meanRunMs) * NEWEST;
-          noteDone();
-          observe.ran(ranMs / 1000);
-          waiting.resolve(result);
-        },
-        (error: unknown) => {
-          waiting.reject(new ApiError('UNAVAILABLE', { retryAfter: 1 }, { cause: error }));
-        },
-      )
-      .finally(() => {
-        running -= 1;
-        next();
+    for (const waiting of batch) observe.waited((started - waiting.since) / 1000);
+    run(batch.map((waiting) => waiting.job)).then((results) => {
+      const ranMs = (performance.now() - started) / batch.length;
+      running -= 1;
+      noteDone(ranMs, batch.length);
+      batch.forEach((waiting, i) => {
+        const result = results[i]!;
+        observe.ran(ranMs / 1000);
+        if (result.kind !== 'failed') return waiting.resolve(result);
+        log.error({ reason: result.reason }, 'a password could not be hashed');
+        waiting.reject(new ApiError('UNAVAILABLE', { retryAfter: 1 }));
       });
+      next();
+    }, () => undefined);
   }
 
-  function noteDone(): void {
+  /** A job that ends its thread, twice, must not take the others of its batch along: each is tried alone then. */
+  async function run(jobs: HashingJob[]): Promise<HashingResult[]> {
+    const alone = (reason: unknown): HashingResult[] => [{ kind: 'failed', reason: String(reason) }];
+    try {
+      return await threads.run(jobs);
+    } catch (error) {
+      return jobs.length === 1 ? alone(error) : (await Promise.all(jobs.map((job) => threads.run([job]).catch(alone)))).flat();
+    }
+  }
+
+  function noteDone(ranMs: number, jobs: number): void {
     const now = performance.now();
+    meanRunMs += (ranMs - meanRunMs) * NEWEST;
     // An empty queue says nothing of how fast it would drain, but a run bounds it.
-    const observed = queue.size > 0 && lastDoneAt > 0 ? now - lastDoneAt : meanRunMs / size;
+    const observed = queue.size > 0 && lastDoneAt > 0 ? (now - lastDoneAt) / jobs : meanRunMs / size;
     drainMs += (Math.min(observed, 4 * meanRunMs) - drainMs) * NEWEST;
     lastDoneAt = now;
   }
 
   function next(): void {
     while (running < size) {
+      const batch = take(Math.min(MOST_TOGETHER, Math.max(1, Math.floor(queue.size / (2 * size)))));
+      if (batch.length === 0) return;
+      start(batch);
+    }
+  }
+
+  /** Up to so many jobs that somebody still waits for. */
+  function take(most: number): Waiting[] {
+    const batch: Waiting[] = [];
+    while (batch.length < most) {
       const waiting = queue.shift();
-      if (!waiting) return;
+      if (!waiting) break;
       if (waiting.asker.gone?.aborted) waiting.reject(unheard());
       else if (performance.now() - waiting.since > patience) waiting.reject(overloaded());
-      else start(waiting);
+      else batch.push(waiting);
     }
+    return batch;
   }
 
   // Fair turns can leave a busy source's jobs behind for longer than anyone was promised.
