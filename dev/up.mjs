@@ -105,7 +105,9 @@ async function checkPorts() {
  * @param {Record<string, string | undefined>} env
  */
 function keepSettings(env) {
-  const names = ['MYSQL_URL', 'REDIS_URL', 'SECRET_KEY', 'NOTIFY_FILE', 'HOST', 'PORT', 'OPS_HOST', 'OPS_PORT'];
+  // Every setting that the service knows and this run was given.
+  const known = [...readFileSync(join(ROOT, '.env.example'), 'utf8').matchAll(/^#?([A-Z][A-Z0-9_]*)=/gm)].map((match) => match[1]);
+  const names = known.filter((name) => env[name] !== undefined);
   writeFileSync(join(HOME, 'env'), names.map((name) => `${name}='${String(env[name]).replaceAll("'", "'\\''")}'\n`).join(''), { mode: 0o600 });
 }
 

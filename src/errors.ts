@@ -14,7 +14,7 @@ export const ERRORS = {
   REFRESH_USER_NOT_FOUND: { status: 401, title: 'The account does not exist.' },
   REFRESH_USER_INACTIVE: { status: 401, title: 'The account is not active.' },
   CSRF_FAILED: { status: 403, title: 'The request does not prove that it comes from the client of this session.' },
-  ACCOUNT_DELETED: { status: 403, title: 'The account was deleted and can be restored until its permanent deletion.' },
+  ACCOUNT_DELETED: { status: 403, title: 'The account was deleted; permanentDeletionAt says until when it can be restored.' },
   ACCOUNT_INACTIVE: { status: 403, title: 'The account is disabled.' },
   NOT_FOUND: { status: 404, title: 'There is nothing at this path.' },
   METHOD_NOT_ALLOWED: { status: 405, title: 'This path does not answer that method.' },

@@ -14,7 +14,6 @@ export interface AccessClaims {
 const LONGEST = 4096;
 /** Header members that would let a token choose how it is verified. */
 const REFUSED = ['crit', 'jku', 'jwk', 'x5u', 'x5c', 'b64'];
-const TOLERANCE_S = 5;
 
 /** What an access token is made of. `expiresIn` in seconds. */
 export interface NewAccessToken {
@@ -58,7 +57,6 @@ export async function readAccessToken({ config, clock, signingKeys }: Pick<Deps,
       issuer: config.jwtIssuer,
       audience: config.jwtAudience,
       requiredClaims: ['sub', 'sid', 'exp', 'iat'],
-      clockTolerance: TOLERANCE_S,
       currentDate: new Date(clock.now()),
     });
     const { sub, sid, exp } = payload;
@@ -81,7 +79,7 @@ export function createTokenReader(needs: Pick<Deps, 'config' | 'clock' | 'signin
   const good = new Map<string, AccessClaims>();
   return async (text) => {
     const known = good.get(text);
-    if (known && known.exp + TOLERANCE_S > needs.clock.now() / 1000) return known;
+    if (known && known.exp > needs.clock.now() / 1000) return known;
     good.delete(text);
     const claims = await readAccessToken(needs, text);
     if (!claims) return null;

@@ -1,16 +1,20 @@
 import { Type } from '@sinclair/typebox';
+import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
 import { endpoint } from '../http/endpoint.js';
 import type { Call, Reply } from '../http/call.js';
 import { sha256 } from '../keyring.js';
 import { findMfaToken, findTotp, spendMfaToken, spendRecoveryCode, spendTotpStep } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
+import { reply } from '../store/redis.js';
 import type { LoginAccount } from '../store/login-accounts.js';
 import { enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { recoveryCodeHashes, totpStep } from './factors.js';
 import { sourceOf } from './identity.js';
 import { draftSession } from './session.js';
 import { demandUsable, draftJob, signIn, type SignInNeeds } from './sign-in.js';
+
+export type VerifyNeeds = SignInNeeds & Pick<Deps, 'redis'>;
 
 const body = Type.Object({
   mfaToken: Type.String({ minLength: 1, maxLength: 128 }),
@@ -22,13 +26,13 @@ const body = Type.Object({
 export const verifyLogin = endpoint({
   body,
   errors: ['MFA_TOKEN_INVALID', 'MFA_INVALID', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED', 'ACCOUNT_DELETED', 'ACCOUNT_INACTIVE'],
-  handle: async (needs: SignInNeeds, call): Promise<Reply> => {
+  handle: async (needs: VerifyNeeds, call): Promise<Reply> => {
     const { mfaToken, method, code } = call.body;
     const tokenHash = sha256(mfaToken);
     const attempt = await begin(needs, call, tokenHash);
     const ticket = await enter(needs, attempt);
     const { account } = attempt;
-    const reply = await releaseOnThrow(needs, ticket, async () => {
+    const signedIn = await releaseOnThrow(needs, ticket, async () => {
       demandUsable(account, needs.config);
       const spendFactor = await factorSpender(needs, account.id, method, code);
       const draft = draftSession(needs.keyring, account.id, ['pwd', method === 'totp' ? 'otp' : 'recovery']);
@@ -39,9 +43,9 @@ export const verifyLogin = endpoint({
         if (!(await spendFactor(tx))) throw new WrongFactor();
       };
       return signIn(needs, attempt, ticket, { draft, accessToken, also }).then(
-        (signedIn) => {
-          if (!signedIn) throw new ApiError('MFA_TOKEN_INVALID');
-          return signedIn;
+        (opened) => {
+          if (!opened) throw new ApiError('MFA_TOKEN_INVALID');
+          return opened;
         },
         (error: unknown) => {
           if (error instanceof WrongFactor) return null;
@@ -49,18 +53,22 @@ export const verifyLogin = endpoint({
         },
       );
     });
-    return reply ?? fail(needs, attempt, ticket, 'MFA_INVALID');
+    return signedIn ?? fail(needs, attempt, ticket, 'MFA_INVALID');
   },
 });
 
 class WrongFactor extends Error {}
 
-async function begin({ mysql, accountOf, keyring }: SignInNeeds, call: Call, tokenHash: Buffer): Promise<Attempt & { account: LoginAccount }> {
+async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Call, tokenHash: Buffer): Promise<Attempt & { account: LoginAccount }> {
   const source = sourceOf(keyring, call);
   const known = await findMfaToken(mysql, tokenHash);
   const reread = (): Promise<LoginAccount | null> => (known ? accountOf({ by: 'id', value: known.userId, source }) : Promise.resolve(null));
   const account = await reread();
-  if (!account) throw new ApiError('MFA_TOKEN_INVALID');
+  if (!account) {
+    // Fails closed like every other login while the gate cannot be asked.
+    await reply(redis.ping());
+    throw new ApiError('MFA_TOKEN_INVALID');
+  }
   return { email: account.email, account, source, reread, call, action: 'mfa' };
 }
 

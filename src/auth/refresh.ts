@@ -12,7 +12,7 @@ import { accessTokenJob } from './access-token.js';
 import { hasJti, mintRefreshToken, newSecret, openSuccessor, readRefreshToken, sealSuccessor, type RefreshToken } from './refresh-token.js';
 import { deliver, idleMs, lifetimes, type Tokens } from './session.js';
 import type { Flights } from './flights.js';
-import { judge, judgeFormer, type RefreshCode } from './refresh-verdict.js';
+import { judge, judgeFormer, type Arrival, type RefreshCode } from './refresh-verdict.js';
 
 export type RefreshNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'clock' | 'limits' | 'signing' | 'signingKeys' | 'events'> & { flights: Flights<Outcome> };
 
@@ -32,9 +32,11 @@ export const refresh = endpoint({
     'REFRESH_USER_INACTIVE',
   ],
   handle: async (needs: RefreshNeeds, call): Promise<Reply> => {
-    const token = sentToken(needs.keyring, call, call.delivery === 'json' ? call.body : cookiesOf(call));
+    const sent = call.delivery === 'json' ? call.body : cookiesOf(call);
+    const token = sentToken(needs.keyring, call, sent.refreshToken);
     if (!token) throw refused(needs, call, 'REFRESH_TOKEN_INVALID');
     await needs.limits.hit('refresh-session', token.sessionId);
+    if (sent.jti !== undefined && !hasJti(needs.keyring, token, sent.jti)) return mismatched(needs, call, token);
     const outcome = await needs.flights.join(token.text, () => rotateOnce(needs, token));
     if (outcome.kind === 'judged') throw refused(needs, call, outcome.code);
     const tokens = outcome.kind === 'won' ? await outcome.tokens : await succeedLate(needs, call, token, outcome);
@@ -48,11 +50,17 @@ const cookiesOf = (call: Call): { refreshToken: string; jti?: string } => {
   return { refreshToken: call.cookies.get(COOKIES.refresh.name) ?? '', ...(jti === undefined ? {} : { jti }) };
 };
 
-/** The token that was sent, or null when it is none, stands twice or does not go with its jti. */
-function sentToken(keyring: Deps['keyring'], call: Call, sent: { refreshToken: string; jti?: string }): RefreshToken | null {
+/** The token that was sent, or null when it is none or stands twice. */
+function sentToken(keyring: Deps['keyring'], call: Call, text: string): RefreshToken | null {
   if (call.delivery === 'cookie' && (call.tossed.has(COOKIES.refresh.name) || call.tossed.has(COOKIES.jti.name))) return null;
-  const token = readRefreshToken(keyring, sent.refreshToken);
-  return token && (sent.jti === undefined || hasJti(keyring, token, sent.jti)) ? token : null;
+  return readRefreshToken(keyring, text);
+}
+
+/** A token beside the jti of another is never exchanged, but a replaced one is still a sign of theft. */
+async function mismatched(needs: RefreshNeeds, call: Call, token: RefreshToken): Promise<never> {
+  const seen = await look(needs, token, sha256(token.secret));
+  if (seen.kind === 'former' && judgeFormer(seen.session, token, arrivalOf(call, seen), 0) === 'reuse') await endReused(needs, call, seen.session);
+  throw refused(needs, call, 'REFRESH_TOKEN_INVALID');
 }
 
 /** The session that a refresh cookie names; nothing is looked up. */
@@ -100,16 +108,18 @@ async function issue(needs: RefreshNeeds, session: RefreshState, refresh: Refres
   return { accessToken: await needs.signing.sign(job), refresh, ...lives };
 }
 
-/** The same successor for a request that was under way when another one won; everybody else is refused. */
-async function succeedLate(needs: RefreshNeeds, call: Call, token: RefreshToken, { session, askedAt, readAt, newestAt }: Extract<Outcome, { kind: 'former' }>): Promise<Tokens> {
-  // Each span is measured by one clock, so that clocks which disagree change nothing; the store read its own between the two.
+type Former = Extract<Outcome, { kind: 'former' }>;
+
+/** When a call came, against the newest rotation. Each span is measured by one clock, so that clocks which disagree change nothing; the store read its own between the two. */
+function arrivalOf(call: Call, { session, askedAt, readAt, newestAt }: Former): Arrival {
   const rotatedMsAgo = session.rotatedMsAgo ?? Infinity;
-  const arrival = {
-    earliest: rotatedMsAgo - (readAt - call.receivedAt),
-    latest: rotatedMsAgo - (askedAt - call.receivedAt),
-    wasNewest: call.receivedAt <= newestAt,
-  };
-  const verdict = judgeFormer(session, token, arrival, needs.config.refreshGraceMs);
+  return { earliest: rotatedMsAgo - (readAt - call.receivedAt), latest: rotatedMsAgo - (askedAt - call.receivedAt), wasNewest: call.receivedAt <= newestAt };
+}
+
+/** The same successor for a request that was under way when another one won; everybody else is refused. */
+async function succeedLate(needs: RefreshNeeds, call: Call, token: RefreshToken, former: Former): Promise<Tokens> {
+  const { session } = former;
+  const verdict = judgeFormer(session, token, arrivalOf(call, former), needs.config.refreshGraceMs);
   if (verdict === 'reuse') await endReused(needs, call, session);
   const alive = judge(session, session.secretHash) === null;
   if (verdict !== 'successor' || !alive || !session.successorSeal) throw refused(needs, call, 'REFRESH_TOKEN_INVALID', verdict);

@@ -10,12 +10,9 @@ export interface Readiness {
   leave(): void;
 }
 
-/** An answer is good for so long, so that probes cannot load the stores. */
-const FRESH_MS = 250;
-
 export function createReadiness({ mysql, redis }: Pick<Deps, 'mysql' | 'redis'>): Readiness {
   let leaving = false;
-  let last: { at: number; ready: Promise<boolean> } | null = null;
+  let asking: Promise<boolean> | null = null;
   const ask = (): Promise<boolean> =>
     Promise.all([mysql.rows('SELECT 1'), reply(redis.ping())]).then(
       () => true,
@@ -23,8 +20,11 @@ export function createReadiness({ mysql, redis }: Pick<Deps, 'mysql' | 'redis'>)
     );
   return {
     async check() {
-      if (!last || performance.now() - last.at > FRESH_MS) last = { at: performance.now(), ready: ask() };
-      return (await last.ready) && !leaving;
+      // Probes that come together share an answer; none gets one from before it asked.
+      asking ??= ask().finally(() => {
+        asking = null;
+      });
+      return (await asking) && !leaving;
     },
     leave: () => (leaving = true),
   };

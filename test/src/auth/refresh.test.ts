@@ -125,6 +125,14 @@ t.test('a jti that does not belong to the token makes it invalid and ends nothin
   t.equal(codeOf(await from.refresh(tokens.refreshToken, { jti: tokens.jti })), 'OK');
 });
 
+t.test('a replaced token ends its session whatever jti comes with it', async (t) => {
+  const { from, tokens } = await signedIn();
+  const second = await refreshed(from, tokens);
+  const third = await refreshed(from, second);
+  t.equal(codeOf(await from.refresh(tokens.refreshToken, { jti: third.jti })), 'REFRESH_TOKEN_INVALID');
+  t.equal(codeOf(await from.refresh(third.refreshToken)), 'REFRESH_SESSION_REVOKED');
+});
+
 t.test('a body without a token, or with one of another type, is malformed', async (t) => {
   const from = client();
   for (const body of [{}, { refreshToken: 1 }, { refreshToken: null }, { refreshToken: ['x'] }, { refreshToken: 'x', jti: 1 }, { refreshToken: 'x'.repeat(513) }, []]) {
