@@ -12,7 +12,7 @@ const stab = (port: number, bytes: string): Promise<void> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {
       socket.write(bytes);
-      setTimeout(() => socket.resetAndDestroy(), Math.random() * 50);
+      setTimeout(() => (socket.readyState === 'open' ? socket.resetAndDestroy() : socket.destroy()), Math.random() * 50);
     });
     socket.on('error', () => undefined).once('close', () => resolve());
   });

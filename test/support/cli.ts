@@ -33,10 +33,13 @@ export const cli =
   (...args: string[]): Promise<Ended> =>
     runProgram(MAIN, args, env, input);
 
+/** Longer than any command on a terminal takes here; one that hangs is ended, with code null. */
+const TERMINAL_MS = 8_000;
+
 /** Runs an operator command on a terminal of its own (script, of util-linux); all it prints is in `out`. */
 export function cliOnTerminal(env: Record<string, string>, args: string[], typed = ''): Promise<Ended> {
   const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ');
-  const child = spawn('script', ['-qec', command, '/dev/null'], { env: { PATH: process.env['PATH'], TERM: 'xterm', ...env }, stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn('script', ['-qec', command, '/dev/null'], { env: { PATH: process.env['PATH'], TERM: 'xterm', ...env }, stdio: ['pipe', 'pipe', 'inherit'], timeout: TERMINAL_MS });
   const ended: Ended = { code: null, out: '', err: '' };
   let isTyped = typed === '';
   child.stdout.on('data', (chunk: Buffer) => {
