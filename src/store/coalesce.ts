@@ -1,13 +1,14 @@
 import { gather } from './gather.js';
+import { padded } from './mysql.js';
 
 /**
  * Turns many single reads of one event-loop turn into one: keys asked for within the turn are loaded
- * together, `most` at a time. A key that `load` leaves out gives null.
+ * together, `most` at a time; some may be named twice. A key that `load` leaves out gives null.
  */
 export function coalesce<K, V>(load: (keys: K[]) => Promise<Map<K, V>>, most: number): (key: K) => Promise<V | null> {
   return gather<K, V | null>(
     async (keys) => {
-      const found = await load([...new Set(keys)]);
+      const found = await load(padded([...new Set(keys)]));
       return keys.map((key) => found.get(key) ?? null);
     },
     { most },

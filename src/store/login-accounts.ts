@@ -1,5 +1,5 @@
 import { list } from './json-columns.js';
-import { marks, tuples, type Queryable, type Tx } from './mysql.js';
+import { marks, padded, tuples, type Queryable, type Tx } from './mysql.js';
 import type { Status } from './users.js';
 
 /** What the login gate and the password check need to know of an account. */
@@ -86,11 +86,12 @@ function loginAccount(row: LoginRow): LoginAccount {
 /** Accounts by position of their query; an address is compared byte for byte. All queries are by the same column. */
 export async function findForLogin(on: Queryable, queries: LoginQuery[]): Promise<(LoginAccount | null)[]> {
   const { by } = queries[0]!;
-  const values = queries.flatMap(({ value, source }, n) => [n, by === 'email' ? value : '', by === 'id' ? value : '', source.network, source.device]);
+  const asked = padded(queries);
+  const values = asked.flatMap(({ value, source }, n) => [n, by === 'email' ? value : '', by === 'id' ? value : '', source.network, source.device]);
   const found = new Map<number, LoginAccount>();
-  for (const row of await on.rows<LoginRow>(loginSql(by, queries.length), values)) {
+  for (const row of await on.rows<LoginRow>(loginSql(by, asked.length), values)) {
     // The collation ignores trailing spaces; an address does not.
-    if (row[by] === queries[row.n]!.value) found.set(row.n, loginAccount(row));
+    if (row[by] === asked[row.n]!.value) found.set(row.n, loginAccount(row));
   }
   return queries.map((_, n) => found.get(n) ?? null);
 }

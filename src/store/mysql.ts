@@ -207,3 +207,12 @@ export const marks = (n: number): string => Array.from({ length: n }, () => '?')
 
 /** `(?, ?), (?, ?)` for rows of one width. */
 export const tuples = (rows: Value[][]): string => rows.map((row) => `(${marks(row.length)})`).join(', ');
+
+/**
+ * The list, lengthened to a power of two by repeating its last item: a statement is prepared once for each length,
+ * on each connection, and so few lengths are enough. For lists where a repeated item changes nothing.
+ */
+export function padded<T>(items: T[]): T[] {
+  const length = 2 ** Math.ceil(Math.log2(items.length));
+  return [...items, ...Array.from({ length: length - items.length }, () => items.at(-1)!)];
+}
