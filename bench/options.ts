@@ -17,7 +17,7 @@ export interface Plan {
 
 export const USAGE = `npm run bench -- [options]
 
-  --quick         two short rounds, under 90 s in all (default: five rounds, about 5 min)
+  --quick         two short rounds, under 90 s in all (default: five rounds, about 9 min)
   --only a,b      only these scenarios: ${SCENARIOS.join(', ')}
   --profile       the service writes CPU profiles (node --cpu-prof) to .local/bench/profile
   --help          this text
@@ -38,6 +38,6 @@ export function readOptions(args: string[]): Plan | null {
   const asked = values.only?.split(',').map((name) => name.trim()) ?? [...SCENARIOS];
   const unknown = asked.find((name) => !(SCENARIOS as readonly string[]).includes(name));
   if (unknown !== undefined) throw new Error(`there is no scenario "${unknown}"; there are ${SCENARIOS.join(', ')}`);
-  const pace = values.quick ? { rounds: 2, warmMs: 400, measureMs: 2_500 } : { rounds: 5, warmMs: 750, measureMs: 4_250 };
+  const pace = values.quick ? { rounds: 2, warmMs: 400, measureMs: 2_500 } : { rounds: 5, warmMs: 3_000, measureMs: 8_000 };
   return { ...pace, only: SCENARIOS.filter((name) => asked.includes(name)), profile: values.profile ?? false };
 }

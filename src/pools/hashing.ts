@@ -52,7 +52,7 @@ const NEWEST = 0.05;
 /** Jobs are admitted up to this share of the longest wait, since an estimate errs both ways. */
 const SHARE = 0.85;
 /** Jobs that a thread gets at a time while many wait: their messages and wake-ups are dear beside a hash. */
-const MOST_TOGETHER = 4;
+const MOST_TOGETHER = 8;
 const SWEEP_MS = 25;
 const WORKER = new URL('../../workers/hashing.js', import.meta.url);
 const NICENESS = 10;
