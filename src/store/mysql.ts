@@ -1,4 +1,4 @@
-import { createPool, type PoolConnection, type QueryError, type ResultSetHeader } from 'mysql2';
+import { createPool, type PoolConnection, type ResultSetHeader } from 'mysql2';
 import { ApiError } from '../errors.js';
 import type { Log } from '../log.js';
 
@@ -92,13 +92,19 @@ export function createMysql(options: { url: string; connections: number; log: Lo
   function ask(connection: PoolConnection, ms: number, sql: string, values?: Value[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new TimedOut(ms)), ms);
-      const done = (error: QueryError | null, result: unknown): void => {
+      const done = (error: Error | null, result: unknown): void => {
         clearTimeout(timer);
-        if (error) reject(error);
+        if (error) reject(isServerError(error) ? error : new Lost(error));
+        // A connection that is cut in the middle of a reply may end a statement with nothing at all.
+        else if (result === undefined) reject(new Lost(new Error('no reply')));
         else resolve(result);
       };
-      if (values) connection.execute(sql, values, done);
-      else connection.query(sql, done);
+      try {
+        if (values) connection.execute(sql, values, done);
+        else connection.query(sql, done);
+      } catch (error) {
+        done(error as Error, undefined);
+      }
     });
   }
 
@@ -167,6 +173,13 @@ export function createMysql(options: { url: string; connections: number; log: Lo
   };
 }
 
+/** The connection went, in whatever words the driver says so. */
+class Lost extends Error {
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+  }
+}
+
 class TimedOut extends Error {
   constructor(ms: number) {
     super(`no answer within ${ms} ms`);
@@ -186,7 +199,7 @@ const POOL_REFUSES = /^(Queue limit reached|Pool is closed)/;
 
 /** A timeout, a lost connection, or a server that says it cannot serve now. */
 function isDown(error: unknown): boolean {
-  if (error instanceof TimedOut) return true;
+  if (error instanceof TimedOut || error instanceof Lost) return true;
   if (isServerError(error)) return DOWN.has(error.errno);
   if (!(error instanceof Error) || error instanceof ApiError) return false;
   // `fatal` alone marks what is said on a connection that has been lost already.
