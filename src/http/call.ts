@@ -20,13 +20,14 @@ export interface Principal {
 }
 
 /** One request as a plain value. Nothing below `http` sees a socket. */
-export interface Call<Body = unknown, Query = Record<string, string>> {
+export interface Call<Body = unknown, Query = Record<string, string>, Params = Record<string, string>> {
   readonly requestId: string;
   /** performance.now() when the headers had arrived. */
   readonly receivedAt: number;
   readonly method: string;
   readonly path: string;
-  readonly params: Record<string, string>;
+  /** What stands in the path where the row's path has `{name}`. */
+  readonly params: Params;
   readonly query: Query;
   readonly headers: Headers;
   /** Cookie values by name; a name sent twice with any values is in `tossed`. */
@@ -44,7 +45,7 @@ export interface Call<Body = unknown, Query = Record<string, string>> {
 }
 
 /** A call by an authenticated account. */
-export type UserCall<Body = unknown, Query = Record<string, string>> = Call<Body, Query> & { readonly principal: Principal };
+export type UserCall<Body = unknown, Query = Record<string, string>, Params = Record<string, string>> = Call<Body, Query, Params> & { readonly principal: Principal };
 
 /** What a handler answers. `cookies` are complete Set-Cookie values. */
 export interface Reply {

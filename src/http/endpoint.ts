@@ -1,4 +1,4 @@
-import type { Static, TSchema } from '@sinclair/typebox';
+import { Type, type Static, type TSchema, type TString } from '@sinclair/typebox';
 import type { ErrorCode } from '../errors.js';
 import type { Call, Method, Reply, UserCall } from './call.js';
 
@@ -6,6 +6,8 @@ import type { Call, Method, Reply, UserCall } from './call.js';
 export interface Endpoint<Needs> {
   body: TSchema | null;
   query: TSchema | null;
+  /** Parameters of the path, by name; a value that does not fit answers NOT_FOUND. */
+  params: Record<string, TString>;
   /** Whether the cookies are the whole request in cookie mode: then no body is read. */
   bareInCookieMode: boolean;
   /** Codes that `handle` may throw; the pipeline adds those that the row's columns imply. */
@@ -15,25 +17,30 @@ export interface Endpoint<Needs> {
 
 type Value<S, Else> = S extends TSchema ? Static<S> : Else;
 
+/** An id in a path, as the service writes them. */
+export const ID = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' });
+
 /** An endpoint that anyone may call. */
-export function endpoint<Needs, B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(spec: {
+export function endpoint<Needs, B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined, P extends string = string>(spec: {
   body?: B;
   query?: Q;
+  params?: Record<P, TString>;
   bareInCookieMode?: boolean;
   errors: readonly ErrorCode[];
-  handle: (needs: Needs, call: Call<Value<B, undefined>, Value<Q, Record<string, string>>>) => Promise<Reply>;
+  handle: (needs: Needs, call: Call<Value<B, undefined>, Value<Q, Record<string, string>>, Record<P, string>>) => Promise<Reply>;
 }): Endpoint<Needs> {
-  return { body: spec.body ?? null, query: spec.query ?? null, bareInCookieMode: spec.bareInCookieMode ?? false, errors: spec.errors, handle: spec.handle };
+  return { body: spec.body ?? null, query: spec.query ?? null, params: spec.params ?? {}, bareInCookieMode: spec.bareInCookieMode ?? false, errors: spec.errors, handle: spec.handle };
 }
 
 /** An endpoint of rows whose caller is a signed-in user. */
-export function userEndpoint<Needs, B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(spec: {
+export function userEndpoint<Needs, B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined, P extends string = string>(spec: {
   body?: B;
   query?: Q;
+  params?: Record<P, TString>;
   errors: readonly ErrorCode[];
-  handle: (needs: Needs, call: UserCall<Value<B, undefined>, Value<Q, Record<string, string>>>) => Promise<Reply>;
+  handle: (needs: Needs, call: UserCall<Value<B, undefined>, Value<Q, Record<string, string>>, Record<P, string>>) => Promise<Reply>;
 }): Endpoint<Needs> {
-  return { body: spec.body ?? null, query: spec.query ?? null, bareInCookieMode: false, errors: spec.errors, handle: spec.handle };
+  return { body: spec.body ?? null, query: spec.query ?? null, params: spec.params ?? {}, bareInCookieMode: false, errors: spec.errors, handle: spec.handle };
 }
 
 /** Who may call: anyone, or the holder of a valid access credential. */

@@ -1,3 +1,4 @@
+import { Type } from '@sinclair/typebox';
 import type { Config } from '../config/settings.js';
 import { ApiError, type ErrorCode } from '../errors.js';
 import type { Keyring } from '../keyring.js';
@@ -9,8 +10,9 @@ import { COOKIES, parseCookies } from './cookies.js';
 import { demandOwnSite, demandXsrf } from './csrf.js';
 import type { Row } from './endpoint.js';
 import type { Answering, Incoming, Refusal } from './exchange.js';
+import { createPaths, paramsOf } from './paths.js';
 import { problem } from './problem.js';
-import { validator } from './validate.js';
+import { matcher, validator } from './validate.js';
 
 /** What the pipeline asks of the features, since `http` knows none of them. */
 export interface Guards {
@@ -37,6 +39,7 @@ interface Bound<Needs> {
   row: Row<Needs>;
   checkBody: ((value: unknown) => void) | null;
   checkQuery: ((value: unknown) => void) | null;
+  fitsParams: ((value: unknown) => boolean) | null;
 }
 
 /** The steps that every request takes, in this order: route → read → authenticate → csrf → limit → validate → handle. */
@@ -44,25 +47,29 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
   const { config, log, guards } = options;
   const table = new Map<string, Map<string, Bound<Needs>>>();
   for (const row of rows) {
+    checkNames(row);
     const methods = table.get(row.path) ?? new Map<string, Bound<Needs>>();
     methods.set(row.method.toUpperCase(), {
       row,
       checkBody: row.endpoint.body && validator(row.endpoint.body),
       checkQuery: row.endpoint.query && validator(row.endpoint.query),
+      fitsParams: hasParams(row) ? matcher(Type.Object(row.endpoint.params)) : null,
     });
     table.set(row.path, methods);
   }
+  const find = createPaths(table);
   const secure = config.tlsCertFile !== null || config.trustTlsProxy;
 
-  async function run(incoming: Incoming, bound: Bound<Needs>): Promise<Reply> {
+  async function run(incoming: Incoming, bound: Bound<Needs>, params: Call['params']): Promise<Reply> {
     const { row } = bound;
-    const call = open(incoming, row);
+    const call = open(incoming, row, params);
     if (row.who === 'user') {
       call.principal = await guards.authenticate(call);
       if (!call.principal) throw new ApiError('UNAUTHENTICATED');
     }
     checkCsrf(row, call);
     if (row.limit !== null) await guards.limit(row.limit, call);
+    if (bound.fitsParams && !bound.fitsParams(params)) throw new ApiError('NOT_FOUND');
     if (bound.checkQuery) bound.checkQuery(call.query);
     if (bound.checkBody && !(row.endpoint.bareInCookieMode && call.delivery === 'cookie')) {
       call.body = parseBody(incoming.body, call.headers.get('content-type'));
@@ -71,13 +78,13 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     return row.endpoint.handle(needs, call as never);
   }
 
-  function open(incoming: Incoming, row: Row<Needs>): Writable<Call> {
+  function open(incoming: Incoming, row: Row<Needs>, params: Call['params']): Writable<Call> {
     const { requestId, receivedAt, method, path, headers } = incoming;
     const { cookies, tossed } = parseCookies(headers.get('cookie'));
     return {
       ...{ requestId, receivedAt, method, path, headers, cookies, tossed },
       ...clientAddress(incoming.peer, headers, config.trustedProxies),
-      params: {},
+      params,
       query: row.endpoint.query ? readQuery(incoming.query) : {},
       userAgent: headers.get('user-agent') ?? '',
       delivery: row.delivers ? readDelivery(incoming) : 'json',
@@ -102,13 +109,14 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
 
   /** The only place where an error becomes a reply. */
   async function handle(incoming: Incoming): Promise<Reply> {
-    const methods = table.get(incoming.path);
+    const found = find(incoming.path);
+    const methods = found?.target;
     const bound = methods?.get(incoming.method);
     let reply: Reply;
     try {
       if (!methods) throw new ApiError('NOT_FOUND');
       if (!bound) reply = incoming.method === 'OPTIONS' ? { status: 204, headers: { Allow: allow(methods) } } : problem(new ApiError('METHOD_NOT_ALLOWED'), incoming.requestId, { Allow: allow(methods) });
-      else reply = await run(incoming, bound);
+      else reply = await run(incoming, bound, found.params);
     } catch (error) {
       reply = failed(incoming, bound?.row, error);
     }
@@ -167,7 +175,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
   return {
     handle,
     refuse(incoming, why) {
-      const methods = table.get(incoming.path);
+      const methods = find(incoming.path)?.target;
       const reply = problem(refusal(why), incoming.requestId);
       observe(incoming, methods?.get(incoming.method), reply);
       return finish(incoming, reply, methods);
@@ -180,6 +188,15 @@ function refusal(why: Refusal): ApiError {
   if (why === 'timeout') return new ApiError('UNAVAILABLE', { retryAfter: 1 });
   return new ApiError('INVALID_REQUEST', { detail: 'the framing of the request is ambiguous' });
 }
+
+/** Whether the parameters that a path names are those that its endpoint declares; a mistake stops the start. */
+function checkNames({ path, endpoint }: Row<never>): void {
+  const named = paramsOf(path).join(', ');
+  const declared = Object.keys(endpoint.params).join(', ');
+  if (named !== declared) throw new Error(`${path} has the parameters (${named}), its endpoint declares (${declared})`);
+}
+
+const hasParams = ({ endpoint }: Row<never>): boolean => Object.keys(endpoint.params).length > 0;
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -209,6 +226,7 @@ export function impliedErrors(row: Row<never>): ErrorCode[] {
   if (row.who === 'user') implied.push('UNAUTHENTICATED');
   if (row.csrf !== 'safe') implied.push('CSRF_FAILED');
   if (row.limit !== null) implied.push('RATE_LIMITED');
+  if (hasParams(row)) implied.push('NOT_FOUND');
   return implied;
 }
 

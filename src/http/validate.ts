@@ -17,6 +17,12 @@ export function validator(schema: TSchema): (value: unknown) => void {
   };
 }
 
+/** Compiles a schema once; the function returned says whether a value fits. */
+export function matcher(schema: TSchema): (value: unknown) => boolean {
+  const check = ajv.compile(schema);
+  return (value) => check(value);
+}
+
 function fault({ keyword, instancePath, params, message }: ErrorObject): { path: string; message: string } {
   const { missingProperty, additionalProperty, allowedValues } = params as { missingProperty: string; additionalProperty: string; allowedValues: unknown[] };
   if (keyword === 'required') return { path: `${instancePath}/${missingProperty}`, message: 'is required' };
