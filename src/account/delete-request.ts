@@ -4,7 +4,7 @@ import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
 import { findOwner } from '../store/deletions.js';
-import { tell, verifiedContacts } from './notices.js';
+import { tell, verifiedContacts } from '../notify/notices.js';
 import { issueCode, ttlMs } from './otp.js';
 
 export type DeleteRequestNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'clock' | 'notify'>;

@@ -13,7 +13,7 @@ import { appendEvent } from '../store/outbox.js';
 import { deleteResetTokens } from '../store/reset-tokens.js';
 import { revokeAll } from '../store/sessions.js';
 import { audited } from './audited.js';
-import { tell, verifiedContacts } from './notices.js';
+import { tell, verifiedContacts } from '../notify/notices.js';
 import { claimCode, giveBackOnThrow } from './otp.js';
 
 export type DeletionNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'events' | 'notify' | 'deletionValidators'>;

@@ -8,7 +8,7 @@ import { subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
 import { findOwnerByEmail } from '../store/deletions.js';
 import { reply } from '../store/redis.js';
-import { tell } from './notices.js';
+import { tell } from '../notify/notices.js';
 import { issueCode, ttlMs } from './otp.js';
 
 type SendNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'clock' | 'notify'>;

@@ -1,6 +1,6 @@
 import type { Deps } from '../deps.js';
-import { enqueue } from '../notify/queue.js';
-import type { Channel, TemplateName, TemplateValues } from '../notify/templates.js';
+import { enqueue } from './queue.js';
+import type { Channel, TemplateName, TemplateValues } from './templates.js';
 import type { Owner } from '../store/deletions.js';
 import type { Tx } from '../store/mysql.js';
 
