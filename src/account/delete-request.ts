@@ -1,5 +1,5 @@
 import type { Deps } from '../deps.js';
-import { empty, type Reply } from '../http/call.js';
+import { empty } from '../http/call.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
@@ -11,8 +11,12 @@ export type DeleteRequestNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysq
 
 /** POST …/account/delete-request: sends a code to the verified address and number of the caller; 204 whatever there is to do. */
 export const deleteRequest = userEndpoint({
+  tag: 'Account',
+  summary: 'Ask for a code that confirms the deletion of the account',
+  description: 'The code goes to the verified address and number, and replaces the one before.',
+  replies: { 204: null },
   errors: [],
-  handle: async (needs: DeleteRequestNeeds, call): Promise<Reply> => {
+  handle: async (needs: DeleteRequestNeeds, call) => {
     const { config, keyring, log, mysql, clock, notify } = needs;
     const { userId } = call.principal;
     const owner = await findOwner(mysql, userId);

@@ -2,9 +2,10 @@ import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
 import { permanentDeletionAt } from '../grace.js';
-import { json, type Reply, type UserCall } from '../http/call.js';
+import { json, type UserCall } from '../http/call.js';
 import { endCookies } from '../http/cookies.js';
 import { userEndpoint } from '../http/endpoint.js';
+import { time } from '../http/fields.js';
 import { subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
 import { findOwner, markDeleted, type Owner } from '../store/deletions.js';
@@ -18,13 +19,22 @@ import { claimCode, giveBackOnThrow } from './otp.js';
 
 export type DeletionNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'events' | 'notify' | 'deletionValidators'>;
 
-const body = Type.Object({ otp: Type.String({ minLength: 1, maxLength: 64 }) });
+const body = Type.Object({ otp: Type.String({ minLength: 1, maxLength: 64, description: 'The code that delete-request sent.', examples: ['12345678'] }) });
+
+const Deletion = Type.Object(
+  { deletedAt: time(), gracePeriodDays: Type.Integer({ examples: [30] }), permanentDeletionAt: time({ description: 'Until then the account can be restored.' }) },
+  { title: 'Deletion', description: 'The account is deleted and every session of it ended; the cookies are cleared.' },
+);
 
 /** DELETE …/account: soft-deletes the account of the caller, once the code is right and nobody objects. */
 export const deleteAccount = userEndpoint({
+  tag: 'Account',
+  summary: 'Delete the account',
+  description: 'Other services may object. Within the grace period the owner can restore the account.',
   body,
+  replies: { 200: Deletion },
   errors: ['OTP_INVALID', 'OTP_LOCKED', 'DELETION_BLOCKED', 'DELETION_CHECK_UNAVAILABLE'],
-  handle: async (needs: DeletionNeeds, call): Promise<Reply> => {
+  handle: async (needs: DeletionNeeds, call) => {
     const { config, keyring, log, mysql } = needs;
     const { userId } = call.principal;
     const entry = { userId, subject: subjectOf(keyring, userId), action: 'account.deleted', ip: call.ip } as const;

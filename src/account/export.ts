@@ -1,22 +1,32 @@
 import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
-import type { Reply } from '../http/call.js';
+import { answer } from '../http/call.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
 import type { Mysql } from '../store/mysql.js';
 import { pagesOf, type Cell } from '../store/personal-data.js';
 import { csvText } from './csv.js';
+import { ExportDocument } from './export-document.js';
 import { SHEETS, type Sheet } from './user-data.js';
 
 type Needs = Pick<Deps, 'mysql' | 'keyring' | 'clock' | 'log'>;
 
 /** GET …/account/export: what the service holds about the caller, page by page at the speed of the client. */
 export const exportAccount = userEndpoint({
+  tag: 'Account',
+  summary: 'Everything that is held about the caller, as a file',
   query: Type.Object({ format: Type.Optional(Type.Union([Type.Literal('json'), Type.Literal('csv')])) }),
+  replies: {
+    200: {
+      body: ExportDocument,
+      description: 'The document, written at the speed of the client.',
+      headers: { 'Content-Disposition': 'A file name to save it by.' },
+    },
+  },
   errors: [],
-  handle: async ({ mysql, keyring, clock, log }: Needs, call): Promise<Reply> => {
+  handle: async ({ mysql, keyring, clock, log }: Needs, call) => {
     const { userId } = call.principal;
     const format = call.query.format ?? 'json';
     const user = await readUser(mysql, userId);
@@ -24,14 +34,13 @@ export const exportAccount = userEndpoint({
     await record(mysql, { userId, subject: subjectOf(keyring, userId), action: 'account.exported', status: 'success', ip: call.ip, detail: { format } });
     const exportedAt = new Date(clock.now()).toISOString();
     const document = format === 'json' ? jsonDocument(mysql, userId, user, exportedAt) : csvDocument(mysql, userId, user, exportedAt);
-    return {
-      status: 200,
+    return answer(200, {
       headers: {
         'Content-Type': 'application/json; charset=utf-8',
         'Content-Disposition': `attachment; filename="account-export${format === 'csv' ? '-csv' : ''}.json"`,
       },
       stream: told(document, (error) => log.warn({ requestId: call.requestId, err: error }, 'an export was broken off')),
-    };
+    });
   },
 });
 

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { normaliseEmail } from '../email.js';
 import { permanentDeletionAt } from '../grace.js';
-import { empty, type Reply } from '../http/call.js';
+import { empty } from '../http/call.js';
 import { endpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
@@ -14,13 +14,17 @@ import { issueCode, ttlMs } from './otp.js';
 type SendNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'clock' | 'notify'>;
 export type RestoreRequestNeeds = SendNeeds & Pick<Deps, 'redis' | 'errands'>;
 
-const body = Type.Object({ email: Type.String({ minLength: 1, maxLength: 254 }) });
+const body = Type.Object({ email: Type.String({ minLength: 1, maxLength: 254, examples: ['ada@example.org'] }) });
 
 /** POST …/account/restore-request: sends a code to a deleted account. The reply is the same for any address, and does not wait for the answer to whose it is. */
 export const restoreRequest = endpoint({
+  tag: 'Account',
+  summary: 'Ask for a code that restores a deleted account',
+  description: 'The same reply at the same time for every address.',
   body,
+  replies: { 204: null },
   errors: [],
-  handle: async (needs: RestoreRequestNeeds, call): Promise<Reply> => {
+  handle: async (needs: RestoreRequestNeeds, call) => {
     // 503 while a store is down, whatever the address.
     await Promise.all([reply(needs.redis.ping()), needs.mysql.rows('SELECT 1')]);
     const email = normaliseEmail(call.body.email);

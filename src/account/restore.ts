@@ -2,8 +2,9 @@ import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { normaliseEmail } from '../email.js';
 import { ApiError } from '../errors.js';
-import { json, type Call, type Reply } from '../http/call.js';
+import { json, type Call } from '../http/call.js';
 import { endpoint } from '../http/endpoint.js';
+import { time } from '../http/fields.js';
 import { subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
 import { findOwnerByEmail, markRestored, type Owner, type Restored } from '../store/deletions.js';
@@ -17,13 +18,20 @@ import { claimCode, giveBackOnThrow } from './otp.js';
 
 export type RestoreNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'events' | 'notify'>;
 
-const body = Type.Object({ email: Type.String({ minLength: 1, maxLength: 254 }), otp: Type.String({ minLength: 1, maxLength: 64 }) });
+const body = Type.Object({
+  email: Type.String({ minLength: 1, maxLength: 254, examples: ['ada@example.org'] }),
+  otp: Type.String({ minLength: 1, maxLength: 64, description: 'The code that restore-request sent.', examples: ['12345678'] }),
+});
 
 /** POST …/account/restore: undoes a deletion within the grace period. Signs nobody in: ended sessions stay ended. */
 export const restore = endpoint({
+  tag: 'Account',
+  summary: 'Restore a deleted account',
+  description: 'Signs nobody in: the sessions that the deletion ended stay ended.',
   body,
+  replies: { 200: Type.Object({ restoredAt: time() }, { title: 'Restoration', description: 'The account is as it was, without its sessions.' }) },
   errors: ['OTP_INVALID', 'OTP_LOCKED', 'RESTORE_EXPIRED'],
-  handle: async (needs: RestoreNeeds, call): Promise<Reply> => {
+  handle: async (needs: RestoreNeeds, call) => {
     const { keyring, log, mysql } = needs;
     const email = normaliseEmail(call.body.email);
     const owner = await findOwnerByEmail(mysql, email);

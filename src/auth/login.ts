@@ -1,8 +1,9 @@
-import { Type } from '@sinclair/typebox';
+import { Type, type Static } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { normaliseEmail } from '../email.js';
 import { endpoint } from '../http/endpoint.js';
 import { json, type Call, type Reply } from '../http/call.js';
+import { seconds } from '../http/fields.js';
 import { record } from '../store/audit.js';
 import { insertMfaToken } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
@@ -11,22 +12,38 @@ import { auditOf, demandRoom, enter, fail, releaseOnThrow, type Attempt } from '
 import { sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';
 import { MFA_TOKEN_MS, newMfaToken } from './mfa-token.js';
-import { draftSession, type Draft } from './session.js';
+import { Delivered, draftSession, type Draft } from './session.js';
 import { demandUsable, draftJob, signIn, type SignInNeeds } from './sign-in.js';
 
 export type LoginNeeds = SignInNeeds & Pick<Deps, 'hashing'>;
 
 const body = Type.Object({
-  email: Type.String({ minLength: 1, maxLength: 254 }),
-  password: Type.String({ minLength: 1 }),
-  deviceName: Type.Optional(Type.String({ maxLength: 255 })),
+  email: Type.String({ minLength: 1, maxLength: 254, examples: ['ada@example.org'] }),
+  password: Type.String({ minLength: 1, examples: ['correct horse battery staple'] }),
+  deviceName: Type.Optional(Type.String({ maxLength: 255, description: 'What the list of sessions calls this device; else the User-Agent.', examples: ['Ada’s laptop'] })),
 });
+
+const Challenge = Type.Object(
+  {
+    mfaRequired: Type.Literal(true),
+    mfaToken: Type.String({ description: 'Names this login towards verify-login.', examples: ['3y3X5hYw0m8m0jvXQy1l8j0H1r0v4S3y0h2s5m7n9p1'] }),
+    methods: Type.Array(Type.Union([Type.Literal('totp'), Type.Literal('recovery_code')])),
+    expiresIn: seconds('Life of mfaToken, in seconds.', MFA_TOKEN_MS / 1000),
+  },
+  { title: 'MfaChallenge', description: 'The password is right and a second factor is due. The same in both modes; no cookie is set.' },
+);
+const SignedIn = Type.Union([...Delivered.anyOf, Challenge]);
+type SignedIn = Reply<200, Static<typeof SignedIn>>;
 
 /** POST /api/auth/login: e-mail and password for tokens, or for a challenge when a second factor is due. */
 export const login = endpoint({
+  tag: 'Signing in',
+  summary: 'Sign in with e-mail address and password',
+  description: 'Failed attempts are answered late, and lock the account in the end. Wrong password, unknown address and deleted account get the same reply.',
   body,
+  replies: { 200: SignedIn },
   errors: ['INVALID_CREDENTIALS', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED', 'ACCOUNT_DELETED', 'ACCOUNT_INACTIVE', 'OVERLOADED'],
-  handle: async (needs: LoginNeeds, call): Promise<Reply> => {
+  handle: async (needs: LoginNeeds, call) => {
     const { email, password, deviceName } = call.body;
     demandRoom(needs, call);
     const attempt = await begin(needs, call, email);
@@ -61,7 +78,7 @@ async function begin({ accountOf, keyring }: LoginNeeds, call: Call, given: stri
 type Known = Attempt & { account: LoginAccount };
 
 /** What a right password leads to; null when the account changed while it was checked, so that it must be checked anew. */
-async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, { renewed, token }: { renewed: string | null; token: string | null }, draft: Draft, deviceName: string | undefined): Promise<Reply | null> {
+async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, { renewed, token }: { renewed: string | null; token: string | null }, draft: Draft, deviceName: string | undefined): Promise<SignedIn | null> {
   const { account } = attempt;
   if (token === null) return challenge(needs, attempt, ticket);
   const accessToken = (): Promise<string> => Promise.resolve(token);
@@ -71,7 +88,7 @@ async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, { rene
 }
 
 /** A second factor is due: no session yet, and the gate's counts stay. */
-async function challenge({ mysql, keyring, gate, metrics }: LoginNeeds, attempt: Known, ticket: Ticket): Promise<Reply | null> {
+async function challenge({ mysql, keyring, gate, metrics }: LoginNeeds, attempt: Known, ticket: Ticket): Promise<SignedIn | null> {
   const { account } = attempt;
   const token = newMfaToken();
   const stored = await mysql.transaction(async (tx) => {

@@ -1,5 +1,5 @@
 import type { Deps } from '../deps.js';
-import { empty, type Reply } from '../http/call.js';
+import { empty } from '../http/call.js';
 import { endCookies } from '../http/cookies.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
@@ -8,8 +8,11 @@ import { revoke } from '../store/sessions.js';
 
 /** POST /api/auth/logout: revokes the session of the call, on every node at once. */
 export const logout = userEndpoint({
+  tag: 'Signing in',
+  summary: 'End the session of the call',
+  replies: { 204: { body: null, description: 'The session is revoked on every node, and the cookies are cleared.' } },
   errors: [],
-  handle: async ({ mysql, keyring, config }: Pick<Deps, 'mysql' | 'keyring' | 'config'>, call): Promise<Reply> => {
+  handle: async ({ mysql, keyring, config }: Pick<Deps, 'mysql' | 'keyring' | 'config'>, call) => {
     const { userId, sessionId } = call.principal;
     await mysql.transaction(async (tx) => {
       if (await revoke(tx, sessionId, 'logout')) await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'logout', status: 'success', ip: call.ip });

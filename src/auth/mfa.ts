@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
 import { endpoint } from '../http/endpoint.js';
-import type { Call, Reply } from '../http/call.js';
+import type { Call } from '../http/call.js';
 import { sha256 } from '../keyring.js';
 import { findMfaToken, findTotp, spendMfaToken, spendRecoveryCode, spendTotpStep } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
@@ -11,22 +11,26 @@ import type { LoginAccount } from '../store/login-accounts.js';
 import { enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { recoveryCodeHashes, totpStep } from './factors.js';
 import { sourceOf } from './identity.js';
-import { draftSession } from './session.js';
+import { Delivered, draftSession } from './session.js';
 import { demandUsable, draftJob, signIn, type SignInNeeds } from './sign-in.js';
 
 export type VerifyNeeds = SignInNeeds & Pick<Deps, 'redis'>;
 
 const body = Type.Object({
-  mfaToken: Type.String({ minLength: 1, maxLength: 128 }),
+  mfaToken: Type.String({ minLength: 1, maxLength: 128, description: 'From the reply of the login.', examples: ['3y3X5hYw0m8m0jvXQy1l8j0H1r0v4S3y0h2s5m7n9p1'] }),
   method: Type.Union([Type.Literal('totp'), Type.Literal('recovery_code')]),
-  code: Type.String({ minLength: 1, maxLength: 64 }),
+  code: Type.String({ minLength: 1, maxLength: 64, examples: ['123456'] }),
 });
 
 /** POST /api/auth/mfa/verify-login: the second factor of a login whose password was right. Failures count in the login gate. */
 export const verifyLogin = endpoint({
+  tag: 'Signing in',
+  summary: 'Finish a login with the second factor',
+  description: 'Each code is good for one login. Failures count like wrong passwords.',
   body,
+  replies: { 200: Delivered },
   errors: ['MFA_TOKEN_INVALID', 'MFA_INVALID', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED', 'ACCOUNT_DELETED', 'ACCOUNT_INACTIVE'],
-  handle: async (needs: VerifyNeeds, call): Promise<Reply> => {
+  handle: async (needs: VerifyNeeds, call) => {
     const { mfaToken, method, code } = call.body;
     const tokenHash = sha256(mfaToken);
     const attempt = await begin(needs, call, tokenHash);

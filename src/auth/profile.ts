@@ -1,12 +1,37 @@
+import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
-import { json, type Reply } from '../http/call.js';
+import { json } from '../http/call.js';
 import { userEndpoint } from '../http/endpoint.js';
+import { Email, Id, OrNull, time } from '../http/fields.js';
+
+const Name = OrNull(Type.String({ examples: ['Ada'] }));
+
+const Profile = Type.Object(
+  {
+    id: Id,
+    email: Email,
+    emailVerified: Type.Boolean(),
+    phone: OrNull(Type.String({ examples: ['+15555550100'] })),
+    phoneVerified: Type.Boolean(),
+    status: Type.Union([Type.Literal('active'), Type.Literal('disabled')]),
+    createdAt: time(),
+    profiles: Type.Array(Type.Object({ provider: Type.String({ examples: ['local'] }), givenName: Name, familyName: Name, createdAt: time() })),
+    roles: Type.Array(Type.Object({ id: Id, name: Type.String({ examples: ['member'] }), description: OrNull(Type.String()) })),
+    tenants: Type.Array(Type.Object({ id: Id, name: Type.String({ examples: ['Example'] }), slug: Type.String({ examples: ['example'] }) })),
+    mfaEnabled: Type.Boolean(),
+    sessionId: Id,
+  },
+  { title: 'Profile', description: 'The account, its names per provider, its roles and tenants, and the session of the call.' },
+);
 
 /** GET /api/auth/profile: who the caller is. */
 export const profile = userEndpoint({
+  tag: 'Account',
+  summary: 'Who the caller is',
+  replies: { 200: Profile },
   errors: [],
-  handle: async ({ profile: read }: Pick<Deps, 'profile'>, call): Promise<Reply> => {
+  handle: async ({ profile: read }: Pick<Deps, 'profile'>, call) => {
     const found = await read(call.principal.userId);
     // The account went between the two reads.
     if (!found) throw new ApiError('UNAUTHENTICATED');

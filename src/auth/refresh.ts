@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
 import { endpoint } from '../http/endpoint.js';
-import type { Call, Reply } from '../http/call.js';
+import type { Call } from '../http/call.js';
 import { clearCookies, COOKIES } from '../http/cookies.js';
 import { sha256, subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
@@ -10,18 +10,25 @@ import { appendEvent } from '../store/outbox.js';
 import { findForRefresh, revoke, rotate, type RefreshState } from '../store/sessions.js';
 import { accessTokenJob } from './access-token.js';
 import { hasJti, mintRefreshToken, newSecret, openSuccessor, readRefreshToken, sealSuccessor, type RefreshToken } from './refresh-token.js';
-import { deliver, idleMs, lifetimes, type Tokens } from './session.js';
+import { deliver, Delivered, idleMs, lifetimes, type Tokens } from './session.js';
 import type { Flights } from './flights.js';
 import { judge, judgeFormer, type Arrival, type RefreshCode } from './refresh-verdict.js';
 
 export type RefreshNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'clock' | 'limits' | 'signing' | 'signingKeys' | 'events'> & { flights: Flights<Outcome> };
 
-const body = Type.Object({ refreshToken: Type.String({ maxLength: 512 }), jti: Type.Optional(Type.String({ maxLength: 128 })) });
+const body = Type.Object({
+  refreshToken: Type.String({ maxLength: 512, examples: ['r1.AZj0onweuw'] }),
+  jti: Type.Optional(Type.String({ maxLength: 128, description: 'If sent, it must belong to the token.', examples: ['yq0b3u1kQhO0fWxj'] })),
+});
 
 /** POST /api/auth/refresh: the newest refresh token for its successor. Body in json mode, cookies in cookie mode, never mixed. */
 export const refresh = endpoint({
+  tag: 'Signing in',
+  summary: 'Exchange the newest refresh token for its successor',
+  description: 'In json mode the token is read from the body alone, in cookie mode from the cookies alone. A token that was replaced a while ago ends its session.',
   body,
   bareInCookieMode: true,
+  replies: { 200: Delivered },
   errors: [
     'REFRESH_SESSION_NOT_FOUND',
     'REFRESH_TOKEN_INVALID',
@@ -31,7 +38,7 @@ export const refresh = endpoint({
     'REFRESH_USER_NOT_FOUND',
     'REFRESH_USER_INACTIVE',
   ],
-  handle: async (needs: RefreshNeeds, call): Promise<Reply> => {
+  handle: async (needs: RefreshNeeds, call) => {
     const sent = call.delivery === 'json' ? call.body : cookiesOf(call);
     const token = sentToken(needs.keyring, call, sent.refreshToken);
     if (!token) throw refused(needs, call, 'REFRESH_TOKEN_INVALID');

@@ -1,8 +1,10 @@
+import { Type, type Static } from '@sinclair/typebox';
 import { v7 as uuid } from 'uuid';
 import type { Deps } from '../deps.js';
 import { json, type Call, type Reply } from '../http/call.js';
 import { setCookie } from '../http/cookies.js';
 import { issueXsrf } from '../http/csrf.js';
+import { seconds } from '../http/fields.js';
 import { sha256 } from '../keyring.js';
 import type { NewSession } from '../store/sessions.js';
 import { mintRefreshToken, newSecret, type RefreshToken } from './refresh-token.js';
@@ -53,8 +55,24 @@ export function lifetimes(config: Pick<Deps['config'], 'accessTtlS'>, leftMs: nu
   return { refreshExpiresIn, expiresIn: Math.min(config.accessTtlS, Math.max(1, refreshExpiresIn)) };
 }
 
+const InBody = Type.Object(
+  {
+    accessToken: Type.String({ description: 'A JWT (RFC 9068) for the Authorization header.', examples: ['eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln'] }),
+    refreshToken: Type.String({ description: 'Good for one refresh.', examples: ['r1.AZj0onweuw'] }),
+    jti: Type.String({ description: 'Names the refresh token; may be sent along with it.', examples: ['yq0b3u1kQhO0fWxj'] }),
+    tokenType: Type.Literal('Bearer'),
+    expiresIn: seconds('Life of the access token, in seconds.', 900),
+    refreshExpiresIn: seconds('What is left of the session, in seconds.', 1209600),
+  },
+  { title: 'Tokens', description: 'json mode: everything is in the body, and no cookie is set.' },
+);
+const InCookies = Type.Object({ ok: Type.Literal(true) }, { title: 'TokensInCookies', description: 'cookie mode: everything is in the four cookies, and the XSRF value in X-XSRF-Token too.' });
+
+/** What `deliver` answers. */
+export const Delivered = Type.Union([InBody, InCookies]);
+
 /** Tokens in the way that the client asked for: all in the body, or all in cookies. */
-export function deliver({ config, keyring }: Pick<Deps, 'config' | 'keyring'>, call: Pick<Call, 'delivery'>, tokens: Tokens): Reply {
+export function deliver({ config, keyring }: Pick<Deps, 'config' | 'keyring'>, call: Pick<Call, 'delivery'>, tokens: Tokens): Reply<200, Static<typeof Delivered>> {
   const { accessToken, refresh, expiresIn, refreshExpiresIn } = tokens;
   if (call.delivery === 'json') {
     return json(200, { accessToken, refreshToken: refresh.text, jti: refresh.jti, tokenType: 'Bearer', expiresIn, refreshExpiresIn });

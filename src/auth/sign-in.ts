@@ -1,3 +1,4 @@
+import type { Static } from '@sinclair/typebox';
 import type { SigningJob } from '../../workers/protocol.js';
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
@@ -9,7 +10,7 @@ import { accessTokenJob } from './access-token.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
 import type { Opened, Opening } from './opening.js';
-import { deliver, lifetimes, newSessionMs, type Draft } from './session.js';
+import { deliver, lifetimes, newSessionMs, type Delivered, type Draft } from './session.js';
 
 export type SignInNeeds = AttemptNeeds & Pick<Deps, 'clock' | 'signing' | 'signingKeys'> & { openSession: (opening: Opening) => Promise<Opened> };
 
@@ -46,7 +47,7 @@ export interface Proven {
  * @returns null when the account changed while it was proven: nothing is kept, and it must be proven anew
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED when a lock fell meanwhile: then nothing is kept either
  */
-export async function signIn(needs: SignInNeeds, attempt: Attempt & { account: LoginAccount }, ticket: Ticket, proven: Proven): Promise<Reply | null> {
+export async function signIn(needs: SignInNeeds, attempt: Attempt & { account: LoginAccount }, ticket: Ticket, proven: Proven): Promise<Reply<200, Static<typeof Delivered>> | null> {
   const { config, keyring, log, metrics } = needs;
   const { account, call } = attempt;
   const { draft, accessToken, deviceName, also } = proven;

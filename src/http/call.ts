@@ -1,5 +1,3 @@
-import type { ErrorCode } from '../errors.js';
-
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 /** How tokens travel: in the JSON body, or in httpOnly cookies only. */
@@ -47,24 +45,34 @@ export interface Call<Body = unknown, Query = Record<string, string>, Params = R
 /** A call by an authenticated account. */
 export type UserCall<Body = unknown, Query = Record<string, string>, Params = Record<string, string>> = Call<Body, Query, Params> & { readonly principal: Principal };
 
-/** What a handler answers. `cookies` are complete Set-Cookie values. */
-export interface Reply {
-  status: number;
+/** What goes with the body of a reply. `cookies` are complete Set-Cookie values. */
+export interface Accompanying {
   headers?: Record<string, string>;
   cookies?: string[];
+}
+
+declare const says: unique symbol;
+
+/** What a handler answers. `Said` is what its body says, for the compiler alone: see `replies` of an endpoint. */
+export interface Reply<Status extends number = number, Said = unknown> extends Accompanying {
+  status: Status;
   body?: string | Buffer;
   /** A body that is produced piece by piece; the pieces are written as the client takes them. */
   stream?: AsyncIterable<string | Buffer>;
+  readonly [says]?: Said;
 }
 
-export const json = (status: number, body: unknown, extra: Omit<Reply, 'status' | 'body'> = {}): Reply => ({
+/** A value as JSON carries it: its dates are texts. */
+export type Json<T> = T extends Date ? string : T extends readonly (infer E)[] ? Json<E>[] : T extends object ? { -readonly [K in keyof T]: Json<T[K]> } : T;
+
+export const json = <const Status extends number, const T>(status: Status, body: T, extra: Accompanying = {}): Reply<Status, Json<T>> => ({
   status,
   body: JSON.stringify(body),
   ...extra,
   headers: { 'Content-Type': 'application/json; charset=utf-8', ...extra.headers },
 });
 
-export const empty = (extra: Omit<Reply, 'status' | 'body'> = {}): Reply => ({ status: 204, ...extra });
+/** A text, a stream or headers alone: what they say is the handler's word. */
+export const answer = <const Status extends number>(status: Status, rest: Omit<Reply, 'status' | typeof says>): Reply<Status, never> => ({ status, ...rest });
 
-/** Error codes that a handler may throw beside those that its row implies. */
-export type Declared = readonly ErrorCode[];
+export const empty = (extra: Accompanying = {}): Reply<204, null> => ({ status: 204, ...extra });

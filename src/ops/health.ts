@@ -1,5 +1,6 @@
+import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
-import { json, type Reply } from '../http/call.js';
+import { json } from '../http/call.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../store/redis.js';
 
@@ -31,10 +32,22 @@ export function createReadiness({ mysql, redis }: Pick<Deps, 'mysql' | 'redis'>)
 }
 
 /** GET /health/live: the process answers. */
-export const live = endpoint({ errors: [], handle: (): Promise<Reply> => Promise.resolve(json(200, { status: 'live' })) });
+export const live = endpoint({
+  tag: 'Operations',
+  summary: 'Whether the process answers',
+  replies: { 200: Type.Object({ status: Type.Literal('live') }, { description: 'It does.' }) },
+  errors: [],
+  handle: () => Promise.resolve(json(200, { status: 'live' })),
+});
 
 /** GET /health/ready: 200 while both stores answer and the process is not going, else 503. */
 export const ready = endpoint({
+  tag: 'Operations',
+  summary: 'Whether the process should get traffic',
+  replies: {
+    200: Type.Object({ status: Type.Literal('ready') }, { description: 'Both stores answer.' }),
+    503: Type.Object({ status: Type.Literal('unavailable') }, { description: 'A store is down, or the process is going.' }),
+  },
   errors: [],
-  handle: async ({ readiness }: { readiness: Readiness }): Promise<Reply> => ((await readiness.check()) ? json(200, { status: 'ready' }) : json(503, { status: 'unavailable' })),
+  handle: async ({ readiness }: { readiness: Readiness }) => ((await readiness.check()) ? json(200, { status: 'ready' }) : json(503, { status: 'unavailable' })),
 });

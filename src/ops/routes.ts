@@ -1,16 +1,28 @@
+import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
-import { json, type Reply } from '../http/call.js';
+import { answer, json } from '../http/call.js';
 import { endpoint, row, type Row } from '../http/endpoint.js';
 import { live, ready, type Readiness } from './health.js';
 
 export type OpsNeeds = Pick<Deps, 'metrics' | 'hashing'> & { readiness: Readiness };
 
+const Count = Type.Integer({ minimum: 0 });
+
 const metrics = endpoint({
+  tag: 'Operations',
+  summary: 'What the process counts, for Prometheus',
+  replies: { 200: { body: Type.String(), media: 'text/plain', description: 'The text format of Prometheus.' } },
   errors: [],
-  handle: async ({ metrics: { registry } }: OpsNeeds): Promise<Reply> => ({ status: 200, headers: { 'Content-Type': registry.contentType }, body: await registry.metrics() }),
+  handle: async ({ metrics: { registry } }: OpsNeeds) => answer(200, { headers: { 'Content-Type': registry.contentType }, body: await registry.metrics() }),
 });
 
-const pool = endpoint({ errors: [], handle: ({ hashing }: OpsNeeds): Promise<Reply> => Promise.resolve(json(200, hashing.state())) });
+const pool = endpoint({
+  tag: 'Operations',
+  summary: 'State of the hashing pool',
+  replies: { 200: Type.Object({ threads: Count, alive: Count, running: Count, waiting: Count, meanRunMs: Type.Number() }, { description: 'How busy it is.' }) },
+  errors: [],
+  handle: ({ hashing }: OpsNeeds) => Promise.resolve(json(200, hashing.state())),
+});
 
 /** Health, on the public listener too. */
 export const HEALTH_ROUTES: Row<{ readiness: Readiness }>[] = [

@@ -44,7 +44,7 @@ t.test('every declared code is named somewhere, and no row declares what its col
 const incoming = (path: string): Incoming => ({ requestId: 'r', receivedAt: performance.now(), method: 'GET', path, query: '', headers: { get: () => undefined, twice: () => false }, peer: '127.0.0.1', body: Buffer.alloc(0), gone: () => new AbortController().signal });
 
 t.test('in tests an error that a row does not declare is 500, so that none goes unseen', async (t) => {
-  const throwing = (errors: ErrorCode[]) => endpoint({ errors, handle: () => Promise.reject(new ApiError('OTP_LOCKED')) });
+  const throwing = (errors: ErrorCode[]) => endpoint({ tag: 'Operations', summary: 'Fail', replies: {}, errors, handle: () => Promise.reject(new ApiError('OTP_LOCKED')) });
   const rows = [row('get', '/declared', 'anyone', 'safe', null, '-', throwing(['OTP_LOCKED'])), row('get', '/undeclared', 'anyone', 'safe', null, '-', throwing([]))];
   const config = { trustedProxies: [], corsOrigins: [], trustTlsProxy: false, tlsCertFile: null, cookieDomainXsrf: null };
   const guards = { authenticate: () => Promise.resolve(null), limit: () => Promise.resolve(), refreshSession: () => null };

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { filesBelow, importsOf, textOf } from './imports.js';
 
-const FEATURE = ['http/call', 'http/endpoint', 'http/cookies', 'http/csrf', 'store', 'notify', 'pools', 'events', 'errors', 'keyring'];
+const FEATURE = ['http/call', 'http/endpoint', 'http/fields', 'http/cookies', 'http/csrf', 'store', 'notify', 'pools', 'events', 'errors', 'keyring'];
 
 /**
  * Who may import whom: a layer is a folder of src or a file in it. Whatever stands alone in src and is not listed

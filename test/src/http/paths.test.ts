@@ -23,7 +23,14 @@ t.test('a parameter takes one whole segment as it was sent, and a fixed path win
   t.end();
 });
 
-const echoed = endpoint({ params: { id: ID, kind: Type.String({ pattern: '^[a-z]+$' }) }, errors: [], handle: (_, call) => Promise.resolve(json(200, { id: call.params.id, kind: call.params.kind })) });
+const echoed = endpoint({
+  tag: 'Operations',
+  summary: 'Say the parameters',
+  params: { id: ID, kind: Type.String({ pattern: '^[a-z]+$' }) },
+  replies: { 200: Type.Object({ id: Type.String(), kind: Type.String() }) },
+  errors: [],
+  handle: (_, call) => Promise.resolve(json(200, { id: call.params.id, kind: call.params.kind })),
+});
 const observed = new Set<string>();
 const build = (path: string) =>
   createPipeline([row('get', path, 'anyone', 'safe', null, '-', echoed)], {}, {
