@@ -1,6 +1,9 @@
 import { gather } from './gather.js';
 import { padded } from './mysql.js';
 
+/** Statements under way for one kind of read: a second one goes out while the first is answered. */
+const LANES = 2;
+
 /**
  * Turns many single reads of one event-loop turn into one: keys asked for within the turn are loaded
  * together, `most` at a time; some may be named twice. A key that `load` leaves out gives null.
@@ -11,6 +14,6 @@ export function coalesce<K, V>(load: (keys: K[]) => Promise<Map<K, V>>, most: nu
       const found = await load(padded([...new Set(keys)]));
       return keys.map((key) => found.get(key) ?? null);
     },
-    { most },
+    { most, lanes: LANES },
   );
 }

@@ -1,40 +1,88 @@
+import { ApiError } from '../errors.js';
+
 export interface GatherOptions {
   /** Items of one batch at most. */
   most: number;
+  /** Batches under way at most: what comes meanwhile waits for the next, so that load makes batches larger, not more. */
+  lanes?: number;
   /** How long a batch may wait for more items, in ms; 0 takes what one event-loop turn brings. */
   lingerMs?: () => number;
 }
 
+/** Whoever waited for so long, in ms, when a batch before failed because the store is away, fails with it. */
+const LATE_MS = 100;
+
 /**
- * Turns single calls into batches: items handed in within one turn, or within the linger, are worked on together.
- * `work` answers each item by its position; when it throws, every caller of the batch fails with that error.
+ * Turns single calls into batches: items handed in within one turn, or within the linger, are worked on together, in
+ * the order they came. `work` answers each item by its position. When it throws, each item is tried alone, so that one
+ * that cannot be done fails its own caller only; while a store is away (UNAVAILABLE) all of the batch fail at once.
  */
-export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, lingerMs = () => 0 }: GatherOptions): (item: In) => Promise<Out> {
+export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, lanes = Infinity, lingerMs = () => 0 }: GatherOptions): (item: In) => Promise<Out> {
   interface Waiting {
     item: In;
+    since: number;
     resolve: (out: Out) => void;
     reject: (error: unknown) => void;
   }
-  let batch: Waiting[] = [];
+  let waiting: Waiting[] = [];
+  let underWay = 0;
+  let planned: { cancel: () => void } | null = null;
 
-  function flush(taken: Waiting[]): void {
-    // A full batch has gone already.
-    if (taken !== batch) return;
-    batch = [];
-    work(taken.map(({ item }) => item)).then(
-      (outs) => taken.forEach(({ resolve }, i) => resolve(outs[i]!)),
-      (error: unknown) => taken.forEach(({ reject }) => reject(error)),
-    );
+  function plan(): void {
+    const linger = lingerMs();
+    if (linger > 0) {
+      const timer = setTimeout(start, linger);
+      planned = { cancel: () => clearTimeout(timer) };
+    } else {
+      const turn = setImmediate(start);
+      planned = { cancel: () => clearImmediate(turn) };
+    }
+  }
+
+  function start(): void {
+    planned?.cancel();
+    planned = null;
+    while (waiting.length > 0 && underWay < lanes) {
+      const batch = waiting.length > most ? waiting.splice(0, most) : waiting;
+      if (batch === waiting) waiting = [];
+      underWay += 1;
+      void run(batch).then(landed);
+    }
+  }
+
+  function landed(): void {
+    underWay -= 1;
+    // What lingers is not hurried along.
+    if (waiting.length > 0 && !planned) start();
+  }
+
+  async function run(batch: Waiting[]): Promise<void> {
+    try {
+      const outs = await work(batch.map(({ item }) => item));
+      for (let i = 0; i < batch.length; i += 1) batch[i]!.resolve(outs[i]!);
+    } catch (error) {
+      if (isAway(error)) giveUp([...batch, ...takeLate()], error);
+      else if (batch.length === 1) batch[0]!.reject(error);
+      else await Promise.all(batch.map((one) => run([one])));
+    }
+  }
+
+  const giveUp = (batch: Waiting[], error: unknown): void => batch.forEach(({ reject }) => reject(error));
+
+  /** Those that have waited for a store that did not answer: to wait for it once more would be too long. */
+  function takeLate(): Waiting[] {
+    const since = performance.now() - LATE_MS;
+    const late = waiting.filter((one) => one.since < since);
+    if (late.length > 0) waiting = waiting.filter((one) => one.since >= since);
+    return late;
   }
 
   return (item) =>
     new Promise((resolve, reject) => {
-      batch.push({ item, resolve, reject });
-      const mine = batch;
-      if (mine.length >= most) return flush(mine);
-      if (mine.length > 1) return;
-      const linger = lingerMs();
-      if (linger > 0) setTimeout(() => flush(mine), linger);
-      else setImmediate(() => flush(mine));
+      waiting.push({ item, since: performance.now(), resolve, reject });
+      if (waiting.length >= most && underWay < lanes) start();
+      else if (!planned && underWay < lanes) plan();
     });
 }
+
+const isAway = (error: unknown): boolean => error instanceof ApiError && error.code === 'UNAVAILABLE';

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { ApiError } from '../../../src/errors.js';
 import { coalesce } from '../../../src/store/coalesce.js';
 import { gather } from '../../../src/store/gather.js';
 
@@ -46,11 +47,42 @@ t.test('a linger lets later ones in, once', async (t) => {
   t.equal(batches.length, 1, 'the timer of a batch that is gone does nothing');
 });
 
-t.test('a failure is that of every caller of its batch and of no other', async (t) => {
-  const ask = gather((items: number[]) => (items.includes(13) ? Promise.reject(new Error('bad luck')) : Promise.resolve(items)), { most: 2 });
+t.test('one that cannot be done fails its own caller only, and each is tried alone no more than once', async (t) => {
+  const batches: number[][] = [];
+  const ask = gather((items: number[]) => {
+    batches.push(items);
+    return items.includes(13) ? Promise.reject(new Error('bad luck')) : Promise.resolve(items);
+  }, { most: 3 });
   const results = await Promise.allSettled([ask(1), ask(13), ask(2), ask(3)]);
-  t.same(results.map(({ status }) => status), ['rejected', 'rejected', 'fulfilled', 'fulfilled']);
+  t.same(results.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
+  t.same(batches, [[1, 13, 2], [1], [13], [2], [3]]);
   t.equal(await ask(4), 4);
+});
+
+t.test('while a store is away all of a batch fail at once, with those who waited for it', async (t) => {
+  let asked = 0;
+  const ask = gather(async () => {
+    asked += 1;
+    await pause(150);
+    throw new ApiError('UNAVAILABLE');
+  }, { most: 2, lanes: 1 });
+  const started = performance.now();
+  const first = [ask(1), ask(2), ask(3)];
+  await pause(120);
+  const late = ask(4).catch(() => performance.now() - started);
+  const results = await Promise.allSettled(first);
+  t.same(results.map((one) => one.status === 'rejected' && (one.reason as ApiError).code), ['UNAVAILABLE', 'UNAVAILABLE', 'UNAVAILABLE']);
+  t.equal(asked, 2, 'neither alone nor for the third, but once more for the one who has just come');
+  t.ok(Number(await late) > 290);
+});
+
+t.test('while the lanes are taken items wait and go together, in the order they came', async (t) => {
+  const { batches, work } = doubler();
+  const ask = gather(work, { most: 3, lanes: 1 });
+  const first = ask(1);
+  await new Promise((resolve) => setImmediate(resolve));
+  t.same(await Promise.all([first, ...[2, 3, 4, 5].map(ask)]), [2, 4, 6, 8, 10]);
+  t.same(batches, [[1], [2, 3, 4], [5]]);
 });
 
 t.test('reads of one key within a turn are one read, and a key that is not found is null', async (t) => {
