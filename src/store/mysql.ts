@@ -126,7 +126,19 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     } catch (error) {
       if (isDown(error)) connection.destroy();
       else connection.release();
-      return rethrow(error);
+      throw error;
+    }
+  }
+
+  /** What a server undid because of a deadlock or lock timeout is done again: a statement by itself, a transaction as a whole. */
+  async function retried<T>(work: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isServerError(error) || !RETRYABLE.has(error.errno) || tries > RETRIES) return rethrow(error);
+        await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20 * tries));
+      }
     }
   }
 
@@ -157,18 +169,9 @@ export function createMysql(options: { url: string; connections: number; log: Lo
   }
 
   return {
-    rows: (sql, values) => single((on) => on.rows(sql, values)),
-    run: (sql, values) => single((on) => on.run(sql, values)),
-    async transaction(work) {
-      for (let tries = 1; ; tries += 1) {
-        try {
-          return await attempt(work);
-        } catch (error) {
-          if (!isServerError(error) || !RETRYABLE.has(error.errno) || tries > RETRIES) return rethrow(error);
-          await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20 * tries));
-        }
-      }
-    },
+    rows: (sql, values) => retried(() => single((on) => on.rows(sql, values))),
+    run: (sql, values) => retried(() => single((on) => on.run(sql, values))),
+    transaction: (work) => retried(() => attempt(work)),
     close: () => new Promise((resolve, reject) => pool.end((error) => (error ? reject(error) : resolve()))),
   };
 }
@@ -222,10 +225,10 @@ export const marks = (n: number): string => Array.from({ length: n }, () => '?')
 export const tuples = (rows: Value[][]): string => rows.map((row) => `(${marks(row.length)})`).join(', ');
 
 /**
- * The list, lengthened to a power of two by repeating its last item: a statement is prepared once for each length,
- * on each connection, and so few lengths are enough. For lists where a repeated item changes nothing.
+ * The list, lengthened to a power of two by repeating `filler`: a statement is prepared once for each length, on each
+ * connection, and so few lengths are enough. Without a filler the last item is repeated, for lists where that changes nothing.
  */
-export function padded<T>(items: T[]): T[] {
+export function padded<T>(items: T[], filler: T = items.at(-1)!): T[] {
   const length = 2 ** Math.ceil(Math.log2(items.length));
-  return [...items, ...Array.from({ length: length - items.length }, () => items.at(-1)!)];
+  return [...items, ...Array.from({ length: length - items.length }, () => filler)];
 }
