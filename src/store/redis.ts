@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream';
 import { Redis, ReplyError } from 'ioredis';
 import { ApiError } from '../errors.js';
 import type { Log } from '../log.js';
@@ -32,6 +33,7 @@ export function createRedis(url: string, log: Log): Redis {
   redis.on('error', (error: Error) => log.debug({ reason: error.message }, 'redis connection lost'));
   redis.on('ready', () => void warnOfEviction(redis, log));
   giveUpHung(redis, isFirst);
+  sendByTurns(redis);
   return redis;
 }
 
@@ -52,6 +54,27 @@ function giveUpHung(redis: Redis, isFirst: () => boolean): void {
     command.promise.catch((error: unknown) => {
       if ((error as Error).message === 'Command timed out' && redis.status === 'ready' && isFirst()) redis.disconnect(true);
     });
+    return send(command, stream);
+  };
+}
+
+/**
+ * Commands of one event-loop turn leave in one write: a system call for each costs more than Redis takes to answer it.
+ * Unlike a pipeline this leaves each command its own errors, retries (NOSCRIPT) and timeout.
+ */
+function sendByTurns(redis: Redis): void {
+  const send = redis.sendCommand.bind(redis);
+  let corked: { uncork(): void } | null = null;
+  redis.sendCommand = (command, stream) => {
+    const socket = redis.status === 'ready' && !stream ? (redis as unknown as { stream: Writable }).stream : null;
+    if (socket && corked !== socket) {
+      corked = socket;
+      socket.cork();
+      setImmediate(() => {
+        corked = null;
+        socket.uncork();
+      });
+    }
     return send(command, stream);
   };
 }
