@@ -6,6 +6,7 @@ import { createGate } from './auth/gate.js';
 import { createOpener } from './auth/opening.js';
 import { createHeldReplies } from './auth/held-replies.js';
 import { refreshSession } from './auth/refresh.js';
+import { idleMs } from './auth/session.js';
 import { loadSigningKeys } from './auth/signing-keys.js';
 import { startClock } from './clock.js';
 import type { Config } from './config/settings.js';
@@ -30,7 +31,7 @@ import { gather } from './store/gather.js';
 import { createMysql } from './store/mysql.js';
 import { createRedis } from './store/redis.js';
 import { loadScripts } from './store/scripts.js';
-import { liveSessionReader } from './store/sessions.js';
+import { liveSessionReader, refreshReader, rotator } from './store/sessions.js';
 import { findForLogin, type LoginQuery } from './store/login-accounts.js';
 import { profileReader } from './store/profiles.js';
 
@@ -95,6 +96,8 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     events: relay,
     notify: sender,
     deletionValidators: createDeletionValidators({ config, log, redis, scripts, clock }, handlers),
+    refreshState: refreshReader(mysql, idleMs(config)),
+    rotate: rotator(mysql, idleMs(config)),
     liveSession: liveSessionReader(mysql),
     profile: profileReader(mysql),
   };

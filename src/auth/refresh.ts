@@ -7,14 +7,19 @@ import { clearCookies, COOKIES } from '../http/cookies.js';
 import { sha256, subjectOf } from '../keyring.js';
 import { record } from '../store/audit.js';
 import { appendEvent } from '../store/outbox.js';
-import { findForRefresh, revoke, rotate, type RefreshState } from '../store/sessions.js';
+import { revoke, type RefreshState, type Rotation } from '../store/sessions.js';
 import { accessTokenJob } from './access-token.js';
 import { hasJti, mintRefreshToken, newSecret, openSuccessor, readRefreshToken, sealSuccessor, type RefreshToken } from './refresh-token.js';
-import { deliver, Delivered, idleMs, lifetimes, type Tokens } from './session.js';
+import { deliver, Delivered, lifetimes, type Tokens } from './session.js';
 import type { Flights } from './flights.js';
 import { judge, judgeFormer, type Arrival, type RefreshCode } from './refresh-verdict.js';
 
-export type RefreshNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'clock' | 'limits' | 'signing' | 'signingKeys' | 'events'> & { flights: Flights<Outcome> };
+export type RefreshNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'clock' | 'limits' | 'signing' | 'signingKeys' | 'events'> & {
+  flights: Flights<Outcome>;
+  /** Reads a session, and makes a new secret the newest; both together with those of other refreshes. */
+  refreshState: (sessionId: string) => Promise<RefreshState | null>;
+  rotate: (rotation: Rotation) => Promise<boolean>;
+};
 
 const body = Type.Object({
   refreshToken: Type.String({ maxLength: 512, examples: ['r1.AZj0onweuw'] }),
@@ -78,33 +83,30 @@ export function refreshSession(keyring: Deps['keyring'], call: Call): string | n
 export type Outcome =
   | { kind: 'won'; tokens: Promise<Tokens> }
   | { kind: 'judged'; code: RefreshCode }
-  /** The token is not the newest. By performance.now(): around when the session was read, and when the token was last known to be the newest. */
-  | { kind: 'former'; session: RefreshState; askedAt: number; readAt: number; newestAt: number };
+  /** The token is not the newest; by performance.now(), when it was last known to be. */
+  | { kind: 'former'; session: RefreshState; newestAt: number };
 
 /** Rotates if the token is the newest. Whoever wins is decided in `rotate`, the one conditional statement. */
 async function rotateOnce(needs: RefreshNeeds, token: RefreshToken): Promise<Outcome> {
-  const { config, keyring, mysql } = needs;
+  const { keyring } = needs;
   const fromHash = sha256(token.secret);
-  const startedAt = performance.now();
   const seen = await look(needs, token, fromHash);
   if (seen.kind !== 'newest') return seen;
   const secret = newSecret();
-  const won = await rotate(mysql, { id: token.sessionId, fromGeneration: token.generation, fromHash, toHash: sha256(secret), seal: sealSuccessor(keyring, token, secret), idleMs: idleMs(config) });
+  const won = await needs.rotate({ id: token.sessionId, fromGeneration: token.generation, fromHash, toHash: sha256(secret), seal: sealSuccessor(keyring, token, secret) });
   if (won) return { kind: 'won', tokens: issue(needs, seen.session, mintRefreshToken(keyring, token.sessionId, token.generation + 1, secret)) };
   const again = await look(needs, token, fromHash);
   // Neither rotated by another nor ended: the account was away for a moment between the two statements.
   if (again.kind === 'newest') throw new ApiError('UNAVAILABLE', { retryAfter: 1 });
-  return again.kind === 'former' ? { ...again, newestAt: startedAt } : again;
+  return again.kind === 'former' ? { ...again, newestAt: seen.session.askedAt } : again;
 }
 
 type Seen = Exclude<Outcome, { kind: 'won' }> | { kind: 'newest'; session: RefreshState };
 
-async function look({ config, mysql }: RefreshNeeds, token: RefreshToken, hash: Buffer): Promise<Seen> {
-  const askedAt = performance.now();
-  const session = await findForRefresh(mysql, token.sessionId, idleMs(config));
-  const readAt = performance.now();
+async function look({ refreshState }: RefreshNeeds, token: RefreshToken, hash: Buffer): Promise<Seen> {
+  const session = await refreshState(token.sessionId);
   const code = judge(session, hash);
-  if (code === 'REFRESH_TOKEN_INVALID') return { kind: 'former', session: session!, askedAt, readAt, newestAt: -Infinity };
+  if (code === 'REFRESH_TOKEN_INVALID') return { kind: 'former', session: session!, newestAt: -Infinity };
   return code === null ? { kind: 'newest', session: session! } : { kind: 'judged', code };
 }
 
@@ -118,9 +120,9 @@ async function issue(needs: RefreshNeeds, session: RefreshState, refresh: Refres
 type Former = Extract<Outcome, { kind: 'former' }>;
 
 /** When a call came, against the newest rotation. Each span is measured by one clock, so that clocks which disagree change nothing; the store read its own between the two. */
-function arrivalOf(call: Call, { session, askedAt, readAt, newestAt }: Former): Arrival {
+function arrivalOf(call: Call, { session, newestAt }: Former): Arrival {
   const rotatedMsAgo = session.rotatedMsAgo ?? Infinity;
-  return { earliest: rotatedMsAgo - (readAt - call.receivedAt), latest: rotatedMsAgo - (askedAt - call.receivedAt), wasNewest: call.receivedAt <= newestAt };
+  return { earliest: rotatedMsAgo - (session.readAt - call.receivedAt), latest: rotatedMsAgo - (session.askedAt - call.receivedAt), wasNewest: call.receivedAt <= newestAt };
 }
 
 /** The same successor for a request that was under way when another one won; everybody else is refused. */

@@ -1,5 +1,4 @@
 import { coalesce } from './coalesce.js';
-import { list } from './json-columns.js';
 import { marks, type Mysql } from './mysql.js';
 import type { Status } from './users.js';
 
@@ -11,38 +10,82 @@ export interface Profile {
   phoneVerified: boolean;
   status: Status;
   createdAt: Date;
-  profiles: { provider: string; givenName: string | null; familyName: string | null; createdAt: string }[];
+  profiles: { provider: string; givenName: string | null; familyName: string | null; createdAt: Date }[];
   roles: { id: string; name: string; description: string | null }[];
   tenants: { id: string; name: string; slug: string }[];
   mfaEnabled: boolean;
 }
 
-const PROFILE = `
-  SELECT u.id, u.email, u.email_verified_at IS NOT NULL AS emailVerified, u.phone, u.phone_verified_at IS NOT NULL AS phoneVerified, u.status, u.created_at AS createdAt,
-    (SELECT JSON_ARRAYAGG(JSON_OBJECT('provider', p.provider, 'givenName', p.given_name, 'familyName', p.family_name, 'createdAt', DATE_FORMAT(p.created_at, '%Y-%m-%dT%H:%i:%s.%fZ'))) FROM profiles p WHERE p.user_id = u.id) AS profiles,
-    (SELECT JSON_ARRAYAGG(JSON_OBJECT('id', r.id, 'name', r.name, 'description', r.description)) FROM user_roles ur JOIN roles r ON r.id = ur.role_id WHERE ur.user_id = u.id) AS roles,
-    (SELECT JSON_ARRAYAGG(JSON_OBJECT('id', t.id, 'name', t.name, 'slug', t.slug)) FROM user_tenants ut JOIN tenants t ON t.id = ut.tenant_id WHERE ut.user_id = u.id) AS tenants,
-    EXISTS (SELECT 1 FROM mfa_factors f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS mfaEnabled
-  FROM users u`;
+/**
+ * Roles and tenants in rows of their own (arms 0 and 1), or an account in many of both would give their product.
+ * Joins rather than aggregated subqueries, which cost ten times as much.
+ */
+const PROFILES = `
+  SELECT arm.n AS arm, u.id, u.email, u.email_verified_at IS NOT NULL AS emailVerified, u.phone, u.phone_verified_at IS NOT NULL AS phoneVerified, u.status, u.created_at AS createdAt,
+    p.id AS profileId, p.provider, p.given_name AS givenName, p.family_name AS familyName, p.created_at AS profileCreatedAt,
+    r.id AS roleId, r.name AS roleName, r.description AS roleDescription, t.id AS tenantId, t.name AS tenantName, t.slug, f.id AS factorId
+  FROM users u CROSS JOIN (SELECT 0 AS n UNION ALL SELECT 1) arm
+  LEFT JOIN profiles p ON arm.n = 0 AND p.user_id = u.id
+  LEFT JOIN mfa_factors f ON arm.n = 0 AND f.user_id = u.id AND f.verified_at IS NOT NULL
+  LEFT JOIN user_roles ur ON arm.n = 0 AND ur.user_id = u.id LEFT JOIN roles r ON r.id = ur.role_id
+  LEFT JOIN user_tenants ut ON arm.n = 1 AND ut.user_id = u.id LEFT JOIN tenants t ON t.id = ut.tenant_id`;
 
-type ProfileRow = { [K in keyof Profile]: unknown };
+interface ProfileRow extends Pick<Profile, 'id' | 'email' | 'phone' | 'status' | 'createdAt'> {
+  emailVerified: unknown;
+  phoneVerified: unknown;
+  profileId: string | null;
+  provider: string;
+  givenName: string | null;
+  familyName: string | null;
+  profileCreatedAt: Date;
+  roleId: string | null;
+  roleName: string;
+  roleDescription: string | null;
+  tenantId: string | null;
+  tenantName: string;
+  slug: string;
+  factorId: string | null;
+}
+
+/** A profile whose lists are still keyed by row id, since a join repeats them. */
+interface Gathered {
+  user: ProfileRow;
+  profiles: Map<string, Profile['profiles'][number]>;
+  roles: Map<string, Profile['roles'][number]>;
+  tenants: Map<string, Profile['tenants'][number]>;
+  mfaEnabled: boolean;
+}
 
 /** Reads profiles by user id; the reads of one event-loop turn become one statement. */
 export function profileReader(mysql: Mysql): (id: string) => Promise<Profile | null> {
   return coalesce(async (ids: string[]) => {
-    const rows = await mysql.rows<ProfileRow>(`${PROFILE} WHERE u.id IN (${marks(ids.length)})`, ids);
-    return new Map(rows.map((row) => [row.id as string, profile(row)]));
-  }, 16);
+    const found = new Map<string, Gathered>();
+    for (const row of await mysql.rows<ProfileRow>(`${PROFILES} WHERE u.id IN (${marks(ids.length)})`, ids)) {
+      let one = found.get(row.id);
+      if (!one) found.set(row.id, (one = { user: row, profiles: new Map(), roles: new Map(), tenants: new Map(), mfaEnabled: false }));
+      add(one, row);
+    }
+    return new Map([...found].map(([id, one]) => [id, profile(one)]));
+  }, 32);
 }
 
-function profile(row: ProfileRow): Profile {
-  return {
-    ...(row as Profile),
-    emailVerified: Boolean(row.emailVerified),
-    phoneVerified: Boolean(row.phoneVerified),
-    mfaEnabled: Boolean(row.mfaEnabled),
-    profiles: list<Profile['profiles'][number]>(row.profiles).map((one) => ({ ...one, createdAt: new Date(one.createdAt).toISOString() })),
-    roles: list(row.roles),
-    tenants: list(row.tenants),
-  };
+function add(to: Gathered, row: ProfileRow): void {
+  if (row.profileId !== null) to.profiles.set(row.profileId, { provider: row.provider, givenName: row.givenName, familyName: row.familyName, createdAt: row.profileCreatedAt });
+  if (row.roleId !== null) to.roles.set(row.roleId, { id: row.roleId, name: row.roleName, description: row.roleDescription });
+  if (row.tenantId !== null) to.tenants.set(row.tenantId, { id: row.tenantId, name: row.tenantName, slug: row.slug });
+  if (row.factorId !== null) to.mfaEnabled = true;
 }
+
+const profile = ({ user, profiles, roles, tenants, mfaEnabled }: Gathered): Profile => ({
+  id: user.id,
+  email: user.email,
+  emailVerified: Boolean(user.emailVerified),
+  phone: user.phone,
+  phoneVerified: Boolean(user.phoneVerified),
+  status: user.status,
+  createdAt: user.createdAt,
+  profiles: [...profiles.values()],
+  roles: [...roles.values()],
+  tenants: [...tenants.values()],
+  mfaEnabled,
+});

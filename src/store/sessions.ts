@@ -1,6 +1,6 @@
 import { coalesce } from './coalesce.js';
-import { marks, type Mysql, type Queryable, type Tx } from './mysql.js';
-import { parsed } from './json-columns.js';
+import { gather } from './gather.js';
+import { marks, padded, type Mysql, type Queryable, type Tx } from './mysql.js';
 
 export interface NewSession {
   id: string;
@@ -40,34 +40,68 @@ export interface RefreshState {
   authTime: Date;
   /** What is left of the session when it is refreshed now, in ms. */
   leftMs: number;
+  /** By performance.now(): the session was read between these. */
+  askedAt: number;
+  readAt: number;
 }
 
-type RefreshRow = { [K in keyof Omit<RefreshState, 'user'>]: unknown } & { known: unknown; active: unknown; roles: unknown };
+interface RefreshRow extends Pick<RefreshState, 'id' | 'generation' | 'secretHash' | 'successorSeal' | 'userId' | 'authTime'> {
+  rotatedMsAgo: unknown;
+  revoked: unknown;
+  deleted: unknown;
+  expired: unknown;
+  amr: string;
+  leftMs: unknown;
+  known: unknown;
+  active: unknown;
+  role: string | null;
+}
 
-export async function findForRefresh(on: Queryable, id: string, idleMs: number): Promise<RefreshState | null> {
-  const [row] = await on.rows<RefreshRow>(
+/** Reads sessions for their refresh; the reads of one event-loop turn become one statement. */
+export function refreshReader(mysql: Mysql, idleMs: number): (id: string) => Promise<RefreshState | null> {
+  return coalesce((ids: string[]) => findForRefresh(mysql, ids, idleMs), 64);
+}
+
+async function findForRefresh(on: Queryable, ids: string[], idleMs: number): Promise<Map<string, RefreshState>> {
+  const askedAt = performance.now();
+  // A row for each role: an aggregated subquery would cost several times as much.
+  const rows = await on.rows<RefreshRow>(
     `SELECT s.id, s.generation, s.secret_hash AS secretHash, s.successor_seal AS successorSeal,
        TIMESTAMPDIFF(MICROSECOND, s.rotated_at, UTC_TIMESTAMP(6)) AS rotatedMsAgo,
        s.revoked_at IS NOT NULL AS revoked, s.deleted_at IS NOT NULL AS deleted, s.expires_at <= UTC_TIMESTAMP(3) AS expired,
        s.user_id AS userId, s.amr, s.created_at AS authTime,
        TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), LEAST(s.absolute_expires_at, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)) AS leftMs,
-       u.id IS NOT NULL AS known, u.status = 'active' AND u.deleted_at IS NULL AS active,
-       (SELECT JSON_ARRAYAGG(r.name) FROM user_roles ur JOIN roles r ON r.id = ur.role_id WHERE ur.user_id = u.id) AS roles
-     FROM sessions s LEFT JOIN users u ON u.id = s.user_id WHERE s.id = ?`,
-    [idleMs * 1000, id],
+       u.id IS NOT NULL AS known, u.status = 'active' AND u.deleted_at IS NULL AS active, r.name AS role
+     FROM sessions s LEFT JOIN users u ON u.id = s.user_id
+     LEFT JOIN user_roles ur ON ur.user_id = u.id LEFT JOIN roles r ON r.id = ur.role_id
+     WHERE s.id IN (${marks(ids.length)})`,
+    [idleMs * 1000, ...ids],
   );
-  if (!row) return null;
-  return {
-    ...(row as unknown as RefreshState),
-    rotatedMsAgo: row.rotatedMsAgo === null ? null : Number(row.rotatedMsAgo) / 1000,
-    revoked: Boolean(row.revoked),
-    deleted: Boolean(row.deleted),
-    expired: Boolean(row.expired),
-    user: row.known ? { active: Boolean(row.active), roles: parsed<string[]>(row.roles) ?? [] } : null,
-    amr: (row.amr as string).split(' '),
-    leftMs: Number(row.leftMs) / 1000,
-  };
+  const readAt = performance.now();
+  const found = new Map<string, RefreshState>();
+  for (const row of rows) {
+    let state = found.get(row.id);
+    if (!state) found.set(row.id, (state = { ...refreshState(row), askedAt, readAt }));
+    if (row.role !== null) state.user?.roles.push(row.role);
+  }
+  return found;
 }
+
+const refreshState = (row: RefreshRow): Omit<RefreshState, 'askedAt' | 'readAt'> => ({
+  id: row.id,
+  generation: row.generation,
+  secretHash: row.secretHash,
+  successorSeal: row.successorSeal,
+  rotatedMsAgo: row.rotatedMsAgo === null ? null : Number(row.rotatedMsAgo) / 1000,
+  revoked: Boolean(row.revoked),
+  deleted: Boolean(row.deleted),
+  expired: Boolean(row.expired),
+  userId: row.userId,
+  user: row.known ? { active: Boolean(row.active), roles: [] } : null,
+  amr: row.amr.split(' '),
+  authTime: row.authTime,
+  leftMs: Number(row.leftMs) / 1000,
+});
 
 export interface Rotation {
   id: string;
@@ -75,25 +109,52 @@ export interface Rotation {
   fromHash: Buffer;
   toHash: Buffer;
   seal: Buffer;
-  idleMs: number;
 }
 
+/** Sessions rotated in one statement at most, and such statements under way: one commits while the next fills. */
+const ROTATIONS = { most: 64, lanes: 2 };
+
 /**
- * Makes `toHash` the newest secret if `fromHash` still is and nothing ended the session: of any number of
- * callers with one token exactly one gets true. Everything the decision depends on stands in the statement.
- * rotated_at is when the row was changed (SYSDATE; sessions run in UTC), not when the wait for it began.
+ * Makes `toHash` the newest secret of a session if `fromHash` still is and nothing ended the session: of any number of
+ * callers with one token exactly one gets true. The rotations of one event-loop turn become one statement.
  */
-export async function rotate(on: Queryable, rotation: Rotation): Promise<boolean> {
+export function rotator(mysql: Mysql, idleMs: number): (rotation: Rotation) => Promise<boolean> {
+  return gather((rotations: Rotation[]) => rotate(mysql, rotations, idleMs), ROTATIONS);
+}
+
+/** Fills a statement up: no session has this id. */
+const NO_ROTATION = ['', 0, Buffer.alloc(32), Buffer.alloc(32), Buffer.alloc(32)];
+
+const WANTED = 'SELECT CAST(? AS CHAR(36) CHARACTER SET ascii) COLLATE ascii_bin AS id, CAST(? AS UNSIGNED) AS fromGeneration, CAST(? AS BINARY(32)) AS fromHash, CAST(? AS BINARY(32)) AS toHash, CAST(? AS BINARY(32)) AS seal';
+
+/**
+ * Everything the decision depends on stands in the one statement. rotated_at is when the row was changed (SYSDATE;
+ * sessions run in UTC), not when the wait for it began.
+ */
+async function rotate(on: Queryable, rotations: Rotation[], idleMs: number): Promise<boolean[]> {
+  // All nodes lock rows in one order, so that they wait for each other rather than deadlock.
+  const ordered = [...rotations].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const rows = padded(ordered.map(({ id, fromGeneration, fromHash, toHash, seal }) => [id, fromGeneration, fromHash, toHash, seal]), NO_ROTATION);
   const { affected } = await on.run(
-    `UPDATE sessions s JOIN users u ON u.id = s.user_id
-     SET s.generation = s.generation + 1, s.secret_hash = ?, s.successor_seal = ?, s.rotated_at = SYSDATE(6),
+    `UPDATE (${Array.from({ length: rows.length }, () => WANTED).join(' UNION ALL ')}) w STRAIGHT_JOIN sessions s ON s.id = w.id STRAIGHT_JOIN users u ON u.id = s.user_id
+     SET s.generation = s.generation + 1, s.secret_hash = w.toHash, s.successor_seal = w.seal, s.rotated_at = SYSDATE(6),
        s.expires_at = LEAST(s.absolute_expires_at, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)
-     WHERE s.id = ? AND s.generation = ? AND s.secret_hash = ?
+     WHERE s.generation = w.fromGeneration AND s.secret_hash = w.fromHash
        AND s.revoked_at IS NULL AND s.deleted_at IS NULL AND s.expires_at > UTC_TIMESTAMP(3)
        AND u.status = 'active' AND u.deleted_at IS NULL`,
-    [rotation.toHash, rotation.seal, rotation.idleMs * 1000, rotation.id, rotation.fromGeneration, rotation.fromHash],
+    [...rows.flat(), idleMs * 1000],
   );
-  return affected > 0;
+  if (affected === 0) return rotations.map(() => false);
+  if (affected === rotations.length) return rotations.map(() => true);
+  return rotations.length === 1 ? [true] : winners(on, rotations);
+}
+
+/** Who won, when some did not: the new secret of a winner is known to nobody else yet. */
+async function winners(on: Queryable, rotations: Rotation[]): Promise<boolean[]> {
+  const ids = padded(rotations.map(({ id }) => id));
+  const rows = await on.rows<{ id: string; secretHash: Buffer }>(`SELECT id, secret_hash AS secretHash FROM sessions WHERE id IN (${marks(ids.length)})`, ids);
+  const newest = new Map(rows.map((row) => [row.id, row.secretHash]));
+  return rotations.map(({ id, toHash }) => newest.get(id)?.equals(toHash) ?? false);
 }
 
 export type RevokeReason = 'logout' | 'reuse' | 'password_change' | 'deletion' | 'admin';

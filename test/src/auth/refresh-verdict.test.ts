@@ -5,7 +5,7 @@ import type { RefreshState } from '../../../src/store/sessions.js';
 const hash = Buffer.alloc(32, 1);
 const alive: RefreshState = {
   id: 's', generation: 7, secretHash: hash, successorSeal: null, rotatedMsAgo: 0, revoked: false, deleted: false, expired: false,
-  userId: 'u', user: { active: true, roles: [] }, amr: ['pwd'], authTime: new Date(0), leftMs: 1000,
+  userId: 'u', user: { active: true, roles: [] }, amr: ['pwd'], authTime: new Date(0), leftMs: 1000, askedAt: 0, readAt: 0,
 };
 
 t.test('the first thing in the documented order is told', (t) => {
