@@ -21,7 +21,7 @@ import { createLimits, LIMITS, type LimitName } from './limits.js';
 import type { Log } from './log.js';
 import { startSender } from './notify/sender.js';
 import { createReadiness } from './ops/health.js';
-import { createMetrics, watchHashing } from './ops/metrics.js';
+import { createMetrics, observer, watchHashing } from './ops/metrics.js';
 import { HEALTH_ROUTES, OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
 import { createHashing } from './pools/hashing.js';
 import { createSigning } from './pools/signing.js';
@@ -61,7 +61,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   const mysql = createMysql({ url: config.mysqlUrl, connections: config.mysqlConnections, log });
   const redis = createRedis(config.redisUrl, log);
   await redis.connect();
-  const scripts = loadScripts(redis, (script, seconds) => metrics.lua.observe({ script }, seconds));
+  const scripts = loadScripts(redis, observer(metrics.lua));
   const clock = await startClock(mysql);
   const hashing = createHashing(config, log, {
     waited: (seconds) => metrics.hashWait.observe(seconds),
@@ -111,7 +111,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
       await needs.limits.hit(limit, LIMITS[limit].by === 'user' ? call.principal!.userId : call.network);
     },
   };
-  const observe = (method: string, path: string, status: number, seconds: number): void => metrics.http.observe({ method, path, status }, seconds);
+  const observe = observer(metrics.http);
   const tls = config.tlsCertFile !== null && config.tlsKeyFile !== null ? { certFile: config.tlsCertFile, keyFile: config.tlsKeyFile } : null;
   const server = await listen({ host: config.host, port: config.port, tls, ...createPipeline([...ROUTES, ...HEALTH_ROUTES], needs, { config, keyring, log, guards, observe, strict }) });
   const ops = await listen({ host: config.opsHost, port: config.opsPort, tls: null, ...createPipeline(OPS_ROUTES, needs, { config, keyring, log, guards, observe: () => undefined, strict }) });

@@ -30,6 +30,28 @@ export function clientAddress(peer: string, headers: Headers, trusted: Cidr[]): 
   return described(client);
 }
 
+/** Addresses remembered at most. */
+const MOST_REMEMBERED = 4_096;
+/** Longer headers are not remembered: they are somebody's idea of fun. */
+const LONGEST = 256;
+
+/** Reads client addresses and remembers them, since one client sends many requests. */
+export function clientAddresses(trusted: Cidr[]): (peer: string, headers: Headers) => ClientAddress {
+  const known = new Map<string, ClientAddress>();
+  return (peer, headers) => {
+    // No header holds a line break, so that neither can pass for the other.
+    const key = `${peer}\n${headers.get('x-forwarded-for') ?? `\n${headers.get('forwarded') ?? ''}`}`;
+    const before = known.get(key);
+    if (before) return before;
+    const address = clientAddress(peer, headers, trusted);
+    if (key.length > LONGEST) return address;
+    known.set(key, address);
+    // A Map keeps insertion order: the oldest goes first.
+    if (known.size > MOST_REMEMBERED) known.delete(known.keys().next().value!);
+    return address;
+  };
+}
+
 function hops(headers: Headers): string[] {
   const plain = headers.get('x-forwarded-for');
   if (plain !== undefined) return plain.split(',').map((hop) => hop.trim());

@@ -5,7 +5,7 @@ import type { Keyring } from '../keyring.js';
 import type { Log } from '../log.js';
 import { parseBody } from './body.js';
 import type { Call, Delivery, Principal, Reply } from './call.js';
-import { clientAddress } from './client.js';
+import { clientAddresses } from './client.js';
 import { COOKIES, parseCookies } from './cookies.js';
 import { demandOwnSite, demandXsrf } from './csrf.js';
 import type { Row } from './endpoint.js';
@@ -30,7 +30,7 @@ export interface PipelineOptions {
   log: Log;
   guards: Guards;
   /** Sees every reply; `method` and `path` are the row's or `other`, so that their number stays bounded. */
-  observe(method: string, path: string, status: number, seconds: number): void;
+  observe(seconds: number, method: string, path: string, status: number): void;
   /** Whether an error that an endpoint does not declare becomes INTERNAL, so that no test passes with it. */
   strict?: boolean;
 }
@@ -58,7 +58,16 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     table.set(row.path, methods);
   }
   const find = createPaths(table);
+  const addressOf = clientAddresses(config.trustedProxies);
   const secure = config.tlsCertFile !== null || config.trustTlsProxy;
+
+  const always = {
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'no-referrer',
+    'Cross-Origin-Resource-Policy': 'same-site',
+    ...(secure ? { 'Strict-Transport-Security': 'max-age=31536000; includeSubDomains' } : {}),
+  };
 
   async function run(incoming: Incoming, bound: Bound<Needs>, params: Call['params']): Promise<Reply> {
     const { row } = bound;
@@ -83,7 +92,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     const { cookies, tossed } = parseCookies(headers.get('cookie'));
     return {
       ...{ requestId, receivedAt, method, path, headers, cookies, tossed },
-      ...clientAddress(incoming.peer, headers, config.trustedProxies),
+      ...addressOf(incoming.peer, headers),
       params,
       query: row.endpoint.query ? readQuery(incoming.query) : {},
       userAgent: headers.get('user-agent') ?? '',
@@ -126,7 +135,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
 
   function observe(incoming: Incoming, bound: Bound<Needs> | undefined, { status }: Reply): void {
     const seconds = (performance.now() - incoming.receivedAt) / 1000;
-    options.observe(bound ? incoming.method : 'other', bound?.row.path ?? 'other', status, seconds);
+    options.observe(seconds, bound ? incoming.method : 'other', bound?.row.path ?? 'other', status);
   }
 
   function failed(incoming: Incoming, row: Row<Needs> | undefined, error: unknown): Reply {
@@ -141,20 +150,11 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
   }
 
   function finish(incoming: Incoming, reply: Reply, methods: Map<string, Bound<Needs>> | undefined): Reply {
-    const headers: Record<string, string> = {
-      'X-Request-Id': incoming.requestId,
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-      'Referrer-Policy': 'no-referrer',
-      'Cross-Origin-Resource-Policy': 'same-site',
-    };
-    if (secure) headers['Strict-Transport-Security'] = 'max-age=31536000; includeSubDomains';
-    Object.assign(headers, reply.headers, cors(incoming, methods));
-    return { ...reply, headers };
+    return { ...reply, headers: { 'X-Request-Id': incoming.requestId, ...always, ...reply.headers, ...cors(incoming, methods) } };
   }
 
-  function cors(incoming: Incoming, methods: Map<string, Bound<Needs>> | undefined): Record<string, string> {
-    if (config.corsOrigins.length === 0) return {};
+  function cors(incoming: Incoming, methods: Map<string, Bound<Needs>> | undefined): Record<string, string> | null {
+    if (config.corsOrigins.length === 0) return null;
     const origin = incoming.headers.get('origin');
     if (origin === undefined || !config.corsOrigins.includes(origin)) return { Vary: 'Origin' };
     const granted = {

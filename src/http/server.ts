@@ -25,6 +25,9 @@ export interface Server {
   close(drainMs: number): Promise<void>;
 }
 
+/** How often handlers that take too long are looked for, in ms. */
+const DUE_EVERY_MS = 500;
+
 /** Once no request was seen for so long, in ms, the sockets still open are taken to be idle. */
 const QUIET_MS = 300;
 
@@ -51,6 +54,12 @@ export async function listen(options: ServerOptions): Promise<Server> {
     exchange.read();
   });
 
+  const overdue = setInterval(() => {
+    const now = performance.now();
+    for (const exchange of open) exchange.checkDue(now);
+  }, DUE_EVERY_MS);
+  overdue.unref();
+
   const socket = await bind(app, options);
   const port = uws.us_socket_local_port(socket);
 
@@ -60,6 +69,7 @@ export async function listen(options: ServerOptions): Promise<Server> {
     const now = performance.now();
     const isBusy = (): boolean => open.size > 0 || (sockets > 0 && performance.now() - Math.max(lastSeen, now) < QUIET_MS);
     while (isBusy() && performance.now() < now + drainMs) await new Promise((resolve) => setTimeout(resolve, 10));
+    clearInterval(overdue);
     app.close();
   }
 
@@ -94,10 +104,10 @@ function bind(app: Uws.TemplatedApp, { host, port }: ServerOptions): Promise<Uws
 
 function snapshot(res: Uws.HttpResponse, req: Uws.HttpRequest): Head {
   const values = new Map<string, string>();
-  const repeated = new Set<string>();
+  let repeated: Set<string> | null = null;
   req.forEach((name, value) => {
     const before = values.get(name);
-    if (before !== undefined) repeated.add(name);
+    if (before !== undefined) (repeated ??= new Set()).add(name);
     values.set(name, before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`);
   });
   return {
@@ -106,7 +116,7 @@ function snapshot(res: Uws.HttpResponse, req: Uws.HttpRequest): Head {
     method: req.getCaseSensitiveMethod(),
     path: req.getUrl(),
     query: req.getQuery() ?? '',
-    headers: { get: (name) => values.get(name), twice: (name) => repeated.has(name) },
+    headers: { get: (name) => values.get(name), twice: (name) => repeated !== null && repeated.has(name) },
     // The address of the socket itself, never of a PROXY preamble that anyone can send.
     peer: Buffer.from(res.getRemoteAddressAsText()).toString(),
   };

@@ -137,10 +137,10 @@ const CHECKED = '#!lua\n';
 
 /**
  * Defines every script on the client.
- * @param observe gets each call's name and duration in seconds
+ * @param observe gets each call's duration in seconds, and its name
  * @throws when a file has no binding or a binding has no file
  */
-export function loadScripts(redis: Redis, observe: (script: string, seconds: number) => void = () => undefined): Scripts {
+export function loadScripts(redis: Redis, observe: (seconds: number, script: string) => void = () => undefined): Scripts {
   const sources = readScripts();
   const bound = new Set(Object.values(BINDINGS).map((binding) => binding.file));
   for (const file of sources.keys()) if (!bound.has(file)) throw new Error(`lua/${file}.lua has no binding`);
@@ -157,7 +157,7 @@ export function loadScripts(redis: Redis, observe: (script: string, seconds: num
         try {
           return binding.read(await reply(command(...binding.keys(keys), ...binding.args(args))));
         } finally {
-          observe(binding.file, (performance.now() - started) / 1000);
+          observe((performance.now() - started) / 1000, binding.file);
         }
       },
     ];

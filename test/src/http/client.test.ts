@@ -1,6 +1,6 @@
 import t from 'tap';
 import { cidrs } from '../../../src/config/readers.js';
-import { clientAddress } from '../../../src/http/client.js';
+import { clientAddress, clientAddresses } from '../../../src/http/client.js';
 import { startApp } from '../../support/app.js';
 import { converse } from '../../support/raw.js';
 
@@ -80,4 +80,19 @@ t.test('an address in a PROXY preamble is not believed', async (t) => {
   const sessions = await app.needs.mysql.rows<{ address: string }>('SELECT ip_address AS address FROM sessions');
   if (status === 200) t.same(sessions, [{ address: '127.0.0.1' }]);
   else t.match([status, sessions], [400, []], 'a build that does not know the preamble refuses it');
+});
+
+t.test('what is remembered of one client is never told of another', (t) => {
+  const address = clientAddresses(TRUSTED);
+  const from = (peer: string, sent: Record<string, string>): string => address(peer, { get: (name) => sent[name], twice: () => false }).ip;
+  for (let round = 0; round < 2; round += 1) {
+    t.equal(from('127.0.0.1', { 'x-forwarded-for': 'for=198.51.100.7' }), '127.0.0.1', 'garbage');
+    t.equal(from('127.0.0.1', { forwarded: 'for=198.51.100.7' }), '198.51.100.7');
+    t.equal(from('127.0.0.1', { 'x-forwarded-for': '198.51.100.8' }), '198.51.100.8');
+    t.equal(from('10.0.0.1', { 'x-forwarded-for': '198.51.100.9' }), '198.51.100.9');
+    t.equal(from('192.0.2.1', { 'x-forwarded-for': '198.51.100.9' }), '192.0.2.1');
+    t.equal(from('127.0.0.1', {}), '127.0.0.1');
+    for (let i = 0; i < 5000; i += 1) from('127.0.0.1', { 'x-forwarded-for': `198.51.${i >> 8}.${i & 255}` });
+  }
+  t.end();
 });

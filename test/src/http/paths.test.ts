@@ -38,7 +38,7 @@ const build = (path: string) =>
     keyring: null as never,
     log: createLog('silent'),
     guards: { authenticate: () => Promise.resolve(null), limit: () => Promise.resolve(), refreshSession: () => null },
-    observe: (_method, seen) => observed.add(seen),
+    observe: (_seconds, _method, seen) => observed.add(seen),
     strict: true,
   });
 const incoming = (method: string, path: string): Incoming => ({ requestId: 'r', receivedAt: performance.now(), method, path, query: '', headers: { get: () => undefined, twice: () => false }, peer: '127.0.0.1', body: Buffer.alloc(0), gone: () => new AbortController().signal });
