@@ -51,8 +51,9 @@ export interface BuildOptions {
   strict?: boolean;
 }
 
-/** Longest time that a login waits for others to share its statements, in ms. */
-const MOST_LINGER_MS = 50;
+/** Longest time that a login waits for others to share its statements, in ms, and how many share them at most. */
+const MOST_LINGER_MS = 100;
+const MOST_LOGINS = 32;
 
 /** Builds everything once and wires it: the only place that knows all parts. */
 export async function buildApp(config: Config, log: Log, { strict = false }: BuildOptions = {}): Promise<App> {
@@ -78,10 +79,11 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   const sender = startSender({ mysql, log, config, keyring, metrics, clock });
 
   const gate = createGate({ config, scripts }, redis);
-  // While logins queue for the hashing threads, sharing a statement delays none of them.
-  const lingerMs = (): number => Math.min(MOST_LINGER_MS, hashing.backlogMs() / 2);
-  const accountByEmail = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: 16, lingerMs });
-  const accountById = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: 16 });
+  // While logins queue for the hashing threads, sharing a statement delays none of them. Shorter than the backlog, or
+  // the threads would run out of work meanwhile.
+  const lingerMs = (): number => Math.min(MOST_LINGER_MS, hashing.backlogMs() * 0.75);
+  const accountByEmail = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: MOST_LOGINS, lingerMs });
+  const accountById = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: MOST_LOGINS });
 
   const needs: RouteNeeds & OpsNeeds = {
     ...{ config, keyring, log, metrics, clock, mysql, redis, scripts, hashing, signing, readiness },

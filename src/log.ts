@@ -8,7 +8,7 @@ export const REDACTED = ['password', 'passwordHash', 'otp', 'code', 'token', 'ac
 /** JSON lines on standard output (1) or standard error (2). Lines carry codes and keyed hashes; bodies, headers and addresses are never logged. */
 export function createLog(level: string, dest: 1 | 2 = 1): Log {
   // A write for every line costs a busy node dearly. Fatal lines and the end of the process write at once.
-  const destination = pino.destination({ dest, sync: false, minLength: 4096, periodicFlush: 50 });
+  const destination = pino.destination({ dest, sync: false, minLength: 8192, periodicFlush: 200 });
   const options = {
     level,
     base: { pid: process.pid },

@@ -24,7 +24,7 @@ export type Opened = { kind: 'open' } | { kind: 'changed' } | { kind: 'refused';
 type Needs = Pick<AttemptNeeds, 'config' | 'keyring' | 'mysql' | 'gate'>;
 
 /** Openings in one transaction at most. */
-const MOST = 16;
+const MOST = 32;
 
 /**
  * Stores sessions. Logins that come while the hashing threads have work in any case share a transaction:
