@@ -1,6 +1,8 @@
 /** Every error a client can meet: code → status and title. Text and status live here and nowhere else. */
 export const ERRORS = {
   INVALID_REQUEST: { status: 400, title: 'The request is malformed or fails validation.' },
+  PASSWORD_TOO_WEAK: { status: 400, title: 'The password is too easy to guess.' },
+  TOKEN_INVALID: { status: 400, title: 'The token is unknown, used, replaced by a newer one or expired.' },
   OTP_INVALID: { status: 400, title: 'The code is wrong, expired or was never issued.' },
   UNAUTHENTICATED: { status: 401, title: 'No valid access credential was sent.' },
   INVALID_CREDENTIALS: { status: 401, title: 'E-mail address or password is wrong.' },

@@ -18,8 +18,17 @@ export const LIMITS = {
   'delete': { setting: 'limitDelete', by: 'user', redisDown: 'refuse' },
   'restore-request': { setting: 'limitRestoreRequest', by: 'network', redisDown: 'refuse' },
   'restore': { setting: 'limitRestore', by: 'network', redisDown: 'refuse' },
+  'register': { setting: 'limitRegister', by: 'network', redisDown: 'refuse' },
+  'register-address': { setting: 'limitRegisterAddress', by: 'address', redisDown: 'refuse' },
+  'email-verify': { setting: 'limitEmailVerify', by: 'network', redisDown: 'refuse' },
+  'email-resend': { setting: 'limitEmailResend', by: 'network', redisDown: 'refuse' },
+  'email-resend-address': { setting: 'limitEmailResendAddress', by: 'address', redisDown: 'refuse' },
+  'password-forgot': { setting: 'limitPasswordForgot', by: 'network', redisDown: 'refuse' },
+  'password-forgot-address': { setting: 'limitPasswordForgotAddress', by: 'address', redisDown: 'refuse' },
+  'password-reset': { setting: 'limitPasswordReset', by: 'network', redisDown: 'refuse' },
+  'password-change': { setting: 'limitPasswordChange', by: 'user', redisDown: 'refuse' },
   'export': { setting: 'limitExport', by: 'user', redisDown: 'refuse' },
-} as const satisfies Record<string, { setting: keyof Config; by: 'network' | 'user' | 'session'; redisDown: 'refuse' | 'local' }>;
+} as const satisfies Record<string, { setting: keyof Config; by: 'network' | 'user' | 'session' | 'address'; redisDown: 'refuse' | 'local' }>;
 
 export type LimitName = keyof typeof LIMITS;
 

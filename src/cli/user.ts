@@ -1,12 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { buffer } from 'node:stream/consumers';
 import { Command, InvalidArgumentError } from 'commander';
-import { identityOf, sourceName } from '../auth/identity.js';
+import { forgetFailures } from '../auth/forgiveness.js';
 import { isEmail, normaliseEmail } from '../email.js';
 import { subjectOf } from '../keyring.js';
-import { clearLocks, insertAccounts, listSources, setStatus } from '../store/accounts.js';
+import { isPassword, PASSWORD_RULE } from '../passwords/length.js';
+import { clearLocks, insertAccounts, setStatus } from '../store/accounts.js';
 import { record } from '../store/audit.js';
-import { isPassword, isPhone, PASSWORD_RULE, PHONE_RULE } from './account-line.js';
+import { isPhone, PHONE_RULE } from './account-line.js';
 import { importCommand } from './user-import.js';
 import { Failure, report } from './outcome.js';
 import { withToolbox, type Toolbox } from './toolbox.js';
@@ -99,9 +100,6 @@ async function unlock({ mysql, keyring, gate }: Toolbox, email: string): Promise
     if (found !== null) await record(tx, { userId: found, subject: subjectOf(keyring, found), action: 'account.unlocked', status: 'success', ip: null });
     return found;
   });
-  if (id === null) return null;
-  const identity = identityOf(keyring, email);
-  await opened.clear({ identity, source: null });
-  for (const source of await listSources(mysql(), id)) await opened.clear({ identity, source: sourceName(source) });
+  if (id !== null) await forgetFailures({ gate: opened, keyring, mysql: mysql() }, { id, email });
   return id;
 }

@@ -69,6 +69,13 @@ export const url =
     return text;
   };
 
+/** A URL that paths are put behind; it comes without a slash at its end. Short, since mails cut long links off. */
+export const baseUrl: Reader<string> = (text) => {
+  const read = url('http:', 'https:')(text);
+  if (/[?#\s]/.test(read) || read.length > 120) throw new Error('a URL of 120 characters at most that starts with http:// or https://, without ? and #');
+  return read.replace(/\/+$/, '');
+};
+
 /** Without the name of a database every statement would fail, and only then. */
 export const mysqlUrl: Reader<string> = (text) => {
   const read = url('mysql:')(text);

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { filesBelow, importsOf, textOf } from './imports.js';
 
-const FEATURE = ['http/call', 'http/endpoint', 'http/fields', 'http/cookies', 'http/csrf', 'store', 'notify', 'pools', 'events', 'errors', 'keyring'];
+const FEATURE = ['http/call', 'http/endpoint', 'http/fields', 'http/cookies', 'http/csrf', 'store', 'notify', 'pools', 'events', 'errors', 'keyring', 'passwords'];
 
 /**
  * Who may import whom: a layer is a folder of src or a file in it. Whatever stands alone in src and is not listed
@@ -9,8 +9,8 @@ const FEATURE = ['http/call', 'http/endpoint', 'http/fields', 'http/cookies', 'h
  */
 const MAY_IMPORT: Record<string, string[]> = {
   main: ['app', 'config', 'log', 'store/migrate'],
-  app: ['auth', 'account', 'http', 'store', 'notify', 'pools', 'events', 'ops', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'schedule', 'routes'],
-  cli: ['auth', 'account', 'http/validate', 'store', 'notify', 'pools', 'events', 'config', 'errors', 'log', 'keyring', 'clock', 'limits'],
+  app: ['auth', 'account', 'http', 'store', 'notify', 'pools', 'events', 'ops', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'schedule', 'routes', 'passwords'],
+  cli: ['auth', 'account', 'http/validate', 'store', 'notify', 'pools', 'events', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'passwords'],
   routes: ['auth', 'account', 'http/endpoint'],
   auth: FEATURE,
   account: FEATURE,
@@ -20,6 +20,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   notify: ['store', 'errors', 'log', 'keyring'],
   events: ['store', 'errors', 'log', 'keyring'],
   pools: ['errors', 'log'],
+  passwords: ['errors', 'log'],
   limits: ['store', 'errors', 'keyring', 'log'],
   schedule: ['store', 'errors', 'log'],
   config: [],
