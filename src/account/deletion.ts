@@ -7,14 +7,14 @@ import { endCookies } from '../http/cookies.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { time } from '../http/fields.js';
 import { subjectOf } from '../keyring.js';
+import { tell, verifiedContacts } from '../notify/notices.js';
+import { deleteTokens } from '../store/account-tokens.js';
 import { record } from '../store/audit.js';
 import { findOwner, markDeleted, type Owner } from '../store/deletions.js';
 import { deleteMfaTokens } from '../store/mfa.js';
 import { appendEvent } from '../store/outbox.js';
-import { deleteResetTokens } from '../store/reset-tokens.js';
 import { revokeAll } from '../store/sessions.js';
 import { audited } from './audited.js';
-import { tell, verifiedContacts } from '../notify/notices.js';
 import { claimCode, giveBackOnThrow } from './otp.js';
 
 export type DeletionNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'events' | 'notify' | 'deletionValidators'>;
@@ -79,7 +79,7 @@ function softDelete({ config, keyring, mysql }: DeletionNeeds, call: UserCall, o
     const until = permanentDeletionAt(config, deletedAt).toISOString();
     await revokeAll(tx, id, 'deletion');
     await deleteMfaTokens(tx, id);
-    await deleteResetTokens(tx, id);
+    await deleteTokens(tx, id);
     await record(tx, { userId: id, subject: subjectOf(keyring, id), action: 'account.deleted', status: 'success', ip: call.ip });
     await appendEvent(tx, 'identity.user.deleted', { userId: id, email, gracePeriodDays: config.graceDays, permanentDeletionAt: until }, deletedAt);
     await tell(tx, { keyring }, owner, verifiedContacts(owner), 'account_deleted', { gracePeriodDays: config.graceDays, restorableUntil: until });

@@ -6,14 +6,14 @@ import { json, type Call } from '../http/call.js';
 import { endpoint } from '../http/endpoint.js';
 import { time } from '../http/fields.js';
 import { subjectOf } from '../keyring.js';
+import { tell, verifiedContacts, type Contact } from '../notify/notices.js';
+import { deleteTokens } from '../store/account-tokens.js';
 import { record } from '../store/audit.js';
 import { findOwnerByEmail, markRestored, type Owner, type Restored } from '../store/deletions.js';
 import { deleteMfaTokens } from '../store/mfa.js';
 import { appendEvent } from '../store/outbox.js';
-import { deleteResetTokens } from '../store/reset-tokens.js';
 import { revokeAll } from '../store/sessions.js';
 import { audited } from './audited.js';
-import { tell, verifiedContacts, type Contact } from '../notify/notices.js';
 import { claimCode, giveBackOnThrow } from './otp.js';
 
 export type RestoreNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'events' | 'notify'>;
@@ -65,7 +65,7 @@ function undelete({ config, keyring, mysql }: RestoreNeeds, call: Call, owner: O
     // A login that was under way during the deletion may have left a session.
     await revokeAll(tx, id, 'deletion');
     await deleteMfaTokens(tx, id);
-    await deleteResetTokens(tx, id);
+    await deleteTokens(tx, id);
     await record(tx, { userId: id, subject: subjectOf(keyring, id), action: 'account.restored', status: 'success', ip: call.ip });
     await appendEvent(tx, 'identity.user.restored', { userId: id, email, originalDeletionAt: restored.deletedAt.toISOString() }, restored.restoredAt);
     await tell(tx, { keyring }, owner, contactsOf(owner), 'account_restored', {});

@@ -183,7 +183,7 @@ export const USER_TABLES: Readonly<Record<string, UserTable>> = {
   },
   mfa_recovery_codes: { owner: 'user_id', purge: gone, sheet: 'hashes of secrets' },
   mfa_tokens: { owner: 'user_id', purge: gone, lapse: [{ where: 'expires_at < UTC_TIMESTAMP(3)', erasure: gone }], sheet: 'hashes of secrets that live for minutes' },
-  password_reset_tokens: { owner: 'user_id', purge: gone, lapse: [{ where: 'expires_at < UTC_TIMESTAMP(3)', erasure: gone }], sheet: 'hashes of secrets that live for a while' },
+  account_tokens: { owner: 'user_id', purge: gone, lapse: [{ where: 'expires_at < UTC_TIMESTAMP(3)', erasure: gone }], sheet: 'hashes of secrets that live for a while' },
   login_sources: { owner: 'user_id', purge: gone, lapse: [{ where: `last_seen_at < ${daysAgo(FAMILIAR_DAYS)}`, erasure: gone }], sheet: 'keyed hashes; the addresses behind them stand with the sessions and in the audit log' },
   notification_outbox: { owner: 'user_id', purge: gone, sheet: 'messages on their way to the same person' },
   // What is not published yet goes out first; the relay deletes it with the last event of the account.

@@ -25,6 +25,12 @@ export const EVENTS = {
     { userId, email, originalDeletionAt: instant('When the account had been soft-deleted'), daysInDeletedState: Type.Integer({ description: 'Whole days from then to the purge.' }) },
     { description: 'An account and what belonged to it were removed for good.' },
   ),
+  'identity.user.registered': Type.Object({ userId, email }, { description: 'Somebody signed up. The address is not proven to be theirs yet.' }),
+  'identity.user.email_verified': Type.Object({ userId, email }, { description: 'The owner of an account proved to receive mail at its address.' }),
+  'identity.user.password_changed': Type.Object(
+    { userId, email, by: Type.Union([Type.Literal('reset'), Type.Literal('change')], { description: 'reset: by a token from a mail, all sessions ended; change: by the former password, the other sessions ended.' }) },
+    { description: 'An account has a new password.' },
+  ),
   'identity.session.reuse_detected': Type.Object(
     { userId, sessionId: Type.String({ format: 'uuid', description: 'The session, now revoked.' }) },
     { description: 'A refresh token that had been replaced was used again: its session was revoked.' },

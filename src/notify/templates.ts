@@ -10,15 +10,21 @@ export type { Channel } from '../store/notifications.js';
 export const CHANNELS = ['EMAIL', 'SMS', 'WHATSAPP'] as const satisfies Channel[];
 
 /**
- * Every message, with the values it needs; times are ISO 8601, UTC. `otp` is a code and `expiresAt` its end: a
- * message that comes too late is not sent. `name` may be given to any. A critical one must exist on EMAIL.
+ * Every message, with the values it needs; times are ISO 8601, UTC. `otp` is a code, `token` what a link carries,
+ * `link` that link or empty, `expiresAt` the end of either: a message that comes too late is not sent. `name` may be
+ * given to any. A critical one must exist on EMAIL; `only` names the channel of one that goes nowhere else.
  */
 export const TEMPLATES = {
   account_deletion_requested: { critical: true, values: ['otp', 'expiresAt', 'gracePeriodDays'] },
   account_deleted: { critical: true, values: ['gracePeriodDays', 'restorableUntil'] },
   account_restore_requested: { critical: true, values: ['otp', 'expiresAt', 'restorableUntil'] },
   account_restored: { critical: true, values: [] },
-} as const satisfies Record<string, { critical: boolean; values: string[] }>;
+  email_verification_requested: { critical: true, only: 'EMAIL', values: ['token', 'link', 'expiresAt'] },
+  account_exists: { critical: true, only: 'EMAIL', values: [] },
+  account_restorable: { critical: true, only: 'EMAIL', values: ['restorableUntil'] },
+  password_reset_requested: { critical: true, only: 'EMAIL', values: ['token', 'link', 'expiresAt'] },
+  password_changed: { critical: true, values: [] },
+} as const satisfies Record<string, { critical: boolean; only?: Channel; values: string[] }>;
 
 export type TemplateName = keyof typeof TEMPLATES;
 export type Values = Record<string, string | number>;

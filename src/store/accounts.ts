@@ -80,6 +80,25 @@ async function ensureNamed(mysql: Mysql, table: 'roles' | 'tenants', column: 'na
   return ids;
 }
 
+/** An account that somebody opens for themselves; the address is normalised already and not proven. */
+export interface SelfMadeAccount {
+  id: string;
+  email: string;
+  passwordHash: string;
+  givenName: string | null;
+  familyName: string | null;
+}
+
+/** The provider of profiles that people wrote themselves. */
+const OWN_PROFILE = 'local';
+
+/** @throws a duplicate (isDuplicate) when the address has an account */
+export async function insertSelfMade(tx: Tx, { id, email, passwordHash, givenName, familyName }: SelfMadeAccount): Promise<void> {
+  await tx.run('INSERT INTO users (id, email, password_hash) VALUES (?, ?, ?)', [id, email, passwordHash]);
+  if (givenName === null && familyName === null) return;
+  await tx.run('INSERT INTO profiles (id, user_id, provider, given_name, family_name) VALUES (?, ?, ?, ?, ?)', [uuid(), id, OWN_PROFILE, givenName, familyName]);
+}
+
 /** Sets the status; gives the user id, or null when there is no such account. */
 export async function setStatus(tx: Tx, email: string, status: Status): Promise<string | null> {
   const id = await idOf(tx, email);
@@ -90,10 +109,14 @@ export async function setStatus(tx: Tx, email: string, status: Status): Promise<
 /** Clears every lock of the account; gives the user id, or null when there is no such account. */
 export async function clearLocks(tx: Tx, email: string): Promise<string | null> {
   const id = await idOf(tx, email);
-  if (id === null) return null;
+  if (id !== null) await clearLocksOf(tx, id);
+  return id;
+}
+
+/** Clears every lock of an account, those of its familiar sources too. */
+export async function clearLocksOf(tx: Tx, id: string): Promise<void> {
   await tx.run('UPDATE users SET locked_until = NULL, gate_locked_until = NULL WHERE id = ?', [id]);
   await tx.run('UPDATE login_sources SET locked_until = NULL WHERE user_id = ?', [id]);
-  return id;
 }
 
 async function idOf(tx: Tx, email: string): Promise<string | null> {

@@ -1,4 +1,5 @@
 import type { Queryable, Tx } from './mysql.js';
+import type { Status } from './users.js';
 
 /** An account as its deletion and its restore see it, with what is needed to write to its owner. */
 export interface Owner {
@@ -7,6 +8,7 @@ export interface Owner {
   emailVerified: boolean;
   phone: string | null;
   phoneVerified: boolean;
+  status: Status;
   deletedAt: Date | null;
   /** First name, from the oldest profile that has one. */
   name: string | null;
@@ -15,7 +17,7 @@ export interface Owner {
 }
 
 const OWNER = `
-  SELECT u.id, u.email, u.email_verified_at IS NOT NULL AS emailVerified, u.phone, u.phone_verified_at IS NOT NULL AS phoneVerified, u.deleted_at AS deletedAt,
+  SELECT u.id, u.email, u.email_verified_at IS NOT NULL AS emailVerified, u.phone, u.phone_verified_at IS NOT NULL AS phoneVerified, u.status, u.deleted_at AS deletedAt,
     (SELECT p.given_name FROM profiles p WHERE p.user_id = u.id AND p.given_name IS NOT NULL ORDER BY p.created_at, p.id LIMIT 1) AS name,
     (SELECT MIN(t.slug) FROM user_tenants ut JOIN tenants t ON t.id = ut.tenant_id WHERE ut.user_id = u.id HAVING COUNT(*) = 1) AS tenant
   FROM users u`;

@@ -2,6 +2,34 @@ import type { Queryable, Tx } from './mysql.js';
 
 export type Status = 'active' | 'disabled';
 
+/** An account whose row is locked until the commit. */
+export interface HeldAccount {
+  email: string;
+  emailVerified: boolean;
+  passwordHash: string | null;
+  now: Date;
+}
+
+/** Locks the row of an account; null when the account is not active. */
+export async function holdActive(tx: Tx, id: string): Promise<HeldAccount | null> {
+  const [row] = await tx.rows<Omit<HeldAccount, 'emailVerified'> & { emailVerified: unknown }>(
+    `SELECT email, email_verified_at IS NOT NULL AS emailVerified, password_hash AS passwordHash, UTC_TIMESTAMP(3) AS now
+     FROM users WHERE id = ? AND status = 'active' AND deleted_at IS NULL FOR UPDATE`,
+    [id],
+  );
+  return row ? { ...row, emailVerified: Boolean(row.emailVerified) } : null;
+}
+
+/** Notes that the owner receives mail at the address; false when that was known. */
+export async function markEmailVerified(tx: Tx, id: string): Promise<boolean> {
+  const { affected } = await tx.run('UPDATE users SET email_verified_at = UTC_TIMESTAMP(3) WHERE id = ? AND email_verified_at IS NULL', [id]);
+  return affected === 1;
+}
+
+export async function setPasswordHash(tx: Tx, id: string, hash: string): Promise<void> {
+  await tx.run('UPDATE users SET password_hash = ? WHERE id = ?', [hash, id]);
+}
+
 // By the database's clock, like everything that is compared with deleted_at.
 const DUE = 'deleted_at < UTC_TIMESTAMP(3) - INTERVAL ? DAY';
 

@@ -18,7 +18,7 @@ t.test('the right code deletes the account, and everything that goes with it hap
   const elsewhere = (await service.client().login(owner.email, owner.password)).body as { accessToken: string; refreshToken: string };
   const secrets = [randomBytes(32), randomBytes(32)];
   await mysql.run('INSERT INTO mfa_tokens (token_hash, user_id, expires_at) VALUES (?, ?, UTC_TIMESTAMP(3) + INTERVAL 1 HOUR)', [sha256(secrets[0]!), owner.id]);
-  await mysql.run('INSERT INTO password_reset_tokens (token_hash, user_id, expires_at) VALUES (?, ?, UTC_TIMESTAMP(3) + INTERVAL 1 HOUR)', [sha256(secrets[1]!), owner.id]);
+  await mysql.run("INSERT INTO account_tokens (token_hash, user_id, purpose, address_hash, expires_at) VALUES (?, ?, 'reset_password', REPEAT('a', 32), UTC_TIMESTAMP(3) + INTERVAL 1 HOUR)", [sha256(secrets[1]!), owner.id]);
 
   const answer = await owner.delete(await owner.deletionCode());
   t.equal(answer.status, 200);
@@ -33,7 +33,7 @@ t.test('the right code deletes the account, and everything that goes with it hap
   t.match(now.events, [{ type: 'identity.user.deleted', time: deletedAt, userId: owner.id, email: owner.email, gracePeriodDays: 12, permanentDeletionAt }]);
   t.equal(now.events.length, 1);
   t.same(now.audit, ['account.deletion_requested success', 'account.deleted success']);
-  for (const table of ['mfa_tokens', 'password_reset_tokens']) t.same(await mysql.rows(`SELECT token_hash FROM ${table} WHERE user_id = ?`, [owner.id]), []);
+  for (const table of ['mfa_tokens', 'account_tokens']) t.same(await mysql.rows(`SELECT token_hash FROM ${table} WHERE user_id = ?`, [owner.id]), []);
   t.match((await inbox.nth(owner.email, 'account_deleted')).data, { restorableUntil: permanentDeletionAt });
 
   t.equal((await owner.client.profile(owner.token)).status, 401);

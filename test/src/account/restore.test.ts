@@ -25,7 +25,7 @@ t.test('within the grace period the right code restores the account and signs no
   const { deletedAt } = await stored(mysql, owner.id);
   const code = await owner.restoreCode();
   await mysql.run("INSERT INTO mfa_tokens (token_hash, user_id, expires_at) VALUES (REPEAT('m', 32), ?, UTC_TIMESTAMP(3) + INTERVAL 1 HOUR)", [owner.id]);
-  await mysql.run("INSERT INTO password_reset_tokens (token_hash, user_id, expires_at) VALUES (REPEAT('r', 32), ?, UTC_TIMESTAMP(3) + INTERVAL 1 HOUR)", [owner.id]);
+  await mysql.run("INSERT INTO account_tokens (token_hash, user_id, purpose, address_hash, expires_at) VALUES (REPEAT('r', 32), ?, 'reset_password', REPEAT('a', 32), UTC_TIMESTAMP(3) + INTERVAL 1 HOUR)", [owner.id]);
   const answer = await owner.restore(code);
   t.equal(answer.status, 200);
   t.same(Object.keys(answer.body), ['restoredAt']);
@@ -36,7 +36,7 @@ t.test('within the grace period the right code restores the account and signs no
   t.equal(now.liveSessions, 0, 'ended sessions stay ended');
   t.match(now.events[1], { type: 'identity.user.restored', time: answer.body['restoredAt'], userId: owner.id, email: owner.email, originalDeletionAt: deletedAt!.toISOString() });
   t.same(now.audit.slice(-2), ['account.restore_requested success', 'account.restored success']);
-  for (const table of ['mfa_tokens', 'password_reset_tokens']) t.same(await mysql.rows(`SELECT token_hash FROM ${table} WHERE user_id = ?`, [owner.id]), []);
+  for (const table of ['mfa_tokens', 'account_tokens']) t.same(await mysql.rows(`SELECT token_hash FROM ${table} WHERE user_id = ?`, [owner.id]), []);
   await inbox.nth(owner.email, 'account_restored');
   t.equal((await inbox.nth('+4915122222222', 'account_restored')).channel, 'WHATSAPP');
   t.equal((await owner.client.profile(owner.token)).status, 401);

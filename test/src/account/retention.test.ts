@@ -57,16 +57,20 @@ t.test('what lapsed is erased whoever it belongs to, and nothing that is still o
   await session('INTERVAL 5 DAY', ago(31), 'NULL', 600);
   await session('INTERVAL -60 DAY', 'NULL', ago(29), 8);
   await session('INTERVAL -90 DAY', 'NULL', ago(31), 550);
-  for (const table of ['mfa_tokens', 'password_reset_tokens']) {
-    await mysql.run(`INSERT INTO ${table} (token_hash, user_id, expires_at) VALUES (REPEAT('a', 32), ?, UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE), (REPEAT('b', 32), ?, UTC_TIMESTAMP(3) - INTERVAL 1 SECOND)`, [owner, owner]);
-  }
+  const ends = ['UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE', 'UTC_TIMESTAMP(3) - INTERVAL 1 SECOND'];
+  await mysql.run(`INSERT INTO mfa_tokens (token_hash, user_id, expires_at) VALUES (REPEAT('a', 32), ?, ${ends[0]!}), (REPEAT('b', 32), ?, ${ends[1]!})`, [owner, owner]);
+  await mysql.run(
+    `INSERT INTO account_tokens (token_hash, user_id, purpose, address_hash, expires_at)
+     VALUES (REPEAT('a', 32), ?, 'verify_email', REPEAT('a', 32), ${ends[0]!}), (REPEAT('b', 32), ?, 'reset_password', REPEAT('a', 32), ${ends[1]!})`,
+    [owner, owner],
+  );
   await mysql.run(`INSERT INTO login_sources (user_id, network, device, last_seen_at) VALUES (?, REPEAT('a', 16), REPEAT('a', 16), ${ago(179)}), (?, REPEAT('b', 16), REPEAT('b', 16), ${ago(181)})`, [owner, owner]);
   await runRetention(needs, fast);
   const lives = "user_id IS NOT NULL AND device = 'phone' AND ip_address IS NOT NULL";
   t.equal(await count(mysql, 'sessions', `deleted_at IS NULL AND ${lives}`), 1 + 2 + 4, 'sessions that ended lately are as before');
   t.equal(await count(mysql, 'sessions', `deleted_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE AND user_id IS NULL AND device IS NULL AND ip_address IS NULL`), 700 + 600, 'others became tombstones');
   t.equal(await count(mysql, 'sessions'), 7 + 1300 + 8, 'old tombstones went');
-  for (const table of ['mfa_tokens', 'password_reset_tokens', 'login_sources']) t.equal(await count(mysql, table), 1, table);
+  for (const table of ['mfa_tokens', 'account_tokens', 'login_sources']) t.equal(await count(mysql, table), 1, table);
 });
 
 t.test('an audit entry that was written after the purge of its account loses its name in the next run', async (t) => {

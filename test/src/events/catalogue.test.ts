@@ -10,6 +10,9 @@ const samples: { [T in EventType]: EventFields<T> } = {
   'identity.user.deleted': { userId: ANN, email: 'ann@example.com', gracePeriodDays: 30, permanentDeletionAt: at.toISOString() },
   'identity.user.restored': { userId: ANN, email: 'ann@example.com', originalDeletionAt: at.toISOString() },
   'identity.user.permanently_deleted': { userId: ANN, email: 'ann@example.com', originalDeletionAt: at.toISOString(), daysInDeletedState: 30 },
+  'identity.user.registered': { userId: ANN, email: 'ann@example.com' },
+  'identity.user.email_verified': { userId: ANN, email: 'ann@example.com' },
+  'identity.user.password_changed': { userId: ANN, email: 'ann@example.com', by: 'reset' },
   'identity.session.reuse_detected': { userId: ANN, sessionId: ANN },
 };
 

@@ -9,7 +9,7 @@ import type { LogLine } from '../../support/notify.js';
 
 const NOW = Date.UTC(2025, 10, 20, 12, 0, 0);
 const CODE = '48151623';
-const VALUES = { otp: CODE, expiresAt: '2025-11-20T12:15:00.000Z', gracePeriodDays: 30, restorableUntil: '2025-12-20T12:00:00.000Z' };
+const VALUES = { otp: CODE, expiresAt: '2025-11-20T12:15:00.000Z', gracePeriodDays: 30, restorableUntil: '2025-12-20T12:00:00.000Z', token: 'Zm9vYmFyYmF6', link: '' };
 const SHIPPED = new URL('../../../../templates/', import.meta.url).pathname;
 
 /** A folder of templates; `files` maps paths to texts. */
@@ -31,11 +31,11 @@ function check(templates: Templates, env: Record<string, string> = {}): LogLine[
   return lines;
 }
 
-t.test('every message exists on every channel, with a subject on EMAIL alone', (t) => {
+t.test('every message exists on each of its channels, with a subject on EMAIL alone', (t) => {
   const templates = loadTemplates();
   t.same(templates.problems, []);
-  for (const name of Object.keys(TEMPLATES)) {
-    for (const channel of CHANNELS) {
+  for (const [name, spec] of Object.entries(TEMPLATES)) {
+    for (const channel of 'only' in spec ? [spec.only] : CHANNELS) {
       const rendered = templates.render(['global'], name, channel, VALUES, NOW);
       t.ok(rendered && rendered.text.length > 20, `${name} on ${channel}`);
       t.equal(typeof rendered?.subject, channel === 'EMAIL' ? 'string' : 'object');
@@ -58,6 +58,18 @@ t.test('a code comes with how long it is valid, a deletion with how long it can 
   t.match(text('account_deletion_requested', 'EMAIL'), '30 days');
   t.match(text('account_deletion_requested', 'WHATSAPP', NOW + 14.5 * 60_000), 'valid for 1 minute.', 'what is left counts, not what there was');
   for (const channel of CHANNELS) t.match(text('account_deleted', channel), '20 December 2025 at 12:00 UTC');
+  t.end();
+});
+
+t.test('a mail has the link where there is one, else the bare token', (t) => {
+  const templates = loadTemplates();
+  const link = 'https://app.example.com/reset-password#token=Zm9vYmFyYmF6';
+  for (const name of ['email_verification_requested', 'password_reset_requested']) {
+    const text = (values: object): string => templates.render(['global'], name, 'EMAIL', { ...VALUES, ...values }, NOW)!.text;
+    t.match(text({}), /^ {4}Zm9vYmFyYmF6$/m);
+    t.ok(text({ link }).split('\n').includes(`    ${link}`));
+    t.notMatch(text({ link }), /^ {4}Zm9v/m);
+  }
   t.end();
 });
 
