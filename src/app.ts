@@ -1,6 +1,7 @@
 import { RETENTION, retain } from './account/retention.js';
 import { createTokenReader } from './auth/access-token.js';
 import { createFlights } from './auth/flights.js';
+import { forgetFailures } from './auth/forgiveness.js';
 import { authenticate } from './auth/authenticate.js';
 import { createGate } from './auth/gate.js';
 import { createOpener } from './auth/opening.js';
@@ -23,6 +24,7 @@ import { startSender } from './notify/sender.js';
 import { createReadiness } from './ops/health.js';
 import { createMetrics, observer, watchHashing } from './ops/metrics.js';
 import { HEALTH_ROUTES, OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
+import { loadPasswordRules } from './passwords/rules.js';
 import { createHashing } from './pools/hashing.js';
 import { createSigning } from './pools/signing.js';
 import { ROUTES, type RouteNeeds } from './routes.js';
@@ -90,7 +92,9 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     limits: createLimits(config, keyring, scripts),
     signingKeys: await loadSigningKeys(mysql, keyring, config),
     heldReplies: createHeldReplies((held) => metrics.heldReplies.set(held)),
+    passwordRules: await loadPasswordRules(config, log),
     gate,
+    forgetFailures: (account) => forgetFailures({ gate, keyring, mysql }, account),
     accountOf: (query) => (query.by === 'email' ? accountByEmail : accountById)(query),
     openSession: createOpener({ config, keyring, mysql, gate }, lingerMs),
     flights: createFlights(),

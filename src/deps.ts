@@ -10,6 +10,7 @@ import type { Limits } from './limits.js';
 import type { Log } from './log.js';
 import type { Notify } from './notify/sender.js';
 import type { Metrics } from './ops/metrics.js';
+import type { PasswordRules } from './passwords/rules.js';
 import type { Hashing } from './pools/hashing.js';
 import type { Signing } from './pools/signing.js';
 import type { Mysql } from './store/mysql.js';
@@ -30,6 +31,7 @@ export interface Deps {
   readonly scripts: Scripts;
   readonly limits: Limits;
   readonly hashing: Hashing;
+  readonly passwordRules: PasswordRules;
   readonly signing: Signing;
   readonly signingKeys: SigningKeys;
   readonly heldReplies: HeldReplies;

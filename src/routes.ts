@@ -1,17 +1,21 @@
 import { deleteRequest } from './account/delete-request.js';
 import { deleteAccount } from './account/deletion.js';
+import { resendVerification, verifyEmail } from './account/email-verification.js';
 import { exportAccount } from './account/export.js';
+import { forgotPassword, resetPassword, type PasswordResetNeeds } from './account/password-reset.js';
+import { register } from './account/register.js';
 import { restoreRequest } from './account/restore-request.js';
 import { restore } from './account/restore.js';
 import { login, type LoginNeeds } from './auth/login.js';
 import { logout } from './auth/logout.js';
 import { verifyLogin } from './auth/mfa.js';
+import { changePassword, type PasswordChangeNeeds } from './auth/password-change.js';
 import { profile } from './auth/profile.js';
 import { refresh, type RefreshNeeds } from './auth/refresh.js';
 import type { Deps } from './deps.js';
 import { row, type Row } from './http/endpoint.js';
 
-export type RouteNeeds = Deps & LoginNeeds & RefreshNeeds;
+export type RouteNeeds = Deps & LoginNeeds & RefreshNeeds & PasswordChangeNeeds & PasswordResetNeeds;
 
 /** The whole public API: who may call what, what guards it, what does the work. */
 export const ROUTES: Row<RouteNeeds>[] = [
@@ -21,6 +25,12 @@ export const ROUTES: Row<RouteNeeds>[] = [
   row('post',   '/api/auth/refresh',                  'anyone', 'cookie', 'refresh-ip',      'tokens',  refresh),
   row('get',    '/api/auth/profile',                  'user',   'safe',   null,              '-',       profile),
   row('post',   '/api/auth/logout',                   'user',   'cookie', null,              '-',       logout),
+  row('post',   '/api/auth/register',                 'anyone', 'cookie', 'register',        '-',       register),
+  row('post',   '/api/auth/email/verify',             'anyone', 'cookie', 'email-verify',    '-',       verifyEmail),
+  row('post',   '/api/auth/email/resend',             'anyone', 'cookie', 'email-resend',    '-',       resendVerification),
+  row('post',   '/api/auth/password/forgot',          'anyone', 'cookie', 'password-forgot', '-',       forgotPassword),
+  row('post',   '/api/auth/password/reset',           'anyone', 'cookie', 'password-reset',  '-',       resetPassword),
+  row('post',   '/api/auth/password/change',          'user',   'cookie', 'password-change', '-',       changePassword),
   ...['/api/auth/account', '/auth/account'].flatMap((account) => [
     row('post',   `${account}/delete-request`,        'user',   'cookie', 'delete-request',  '-',       deleteRequest),
     row('delete',  account,                           'user',   'cookie', 'delete',          '-',       deleteAccount),

@@ -2,9 +2,9 @@ import type { Deps } from '../deps.js';
 import { empty } from '../http/call.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
+import { tell, verifiedContacts } from '../notify/notices.js';
 import { record } from '../store/audit.js';
 import { findOwner } from '../store/deletions.js';
-import { tell, verifiedContacts } from '../notify/notices.js';
 import { issueCode, ttlMs } from './otp.js';
 
 export type DeleteRequestNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'clock' | 'notify'>;

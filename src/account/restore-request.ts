@@ -5,11 +5,11 @@ import { permanentDeletionAt } from '../grace.js';
 import { empty } from '../http/call.js';
 import { endpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
+import { tell } from '../notify/notices.js';
 import { record } from '../store/audit.js';
 import { findOwnerByEmail } from '../store/deletions.js';
-import { reply } from '../store/redis.js';
-import { tell } from '../notify/notices.js';
 import { issueCode, ttlMs } from './otp.js';
+import { demandStores } from './unseen.js';
 
 type SendNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'mysql' | 'scripts' | 'clock' | 'notify'>;
 export type RestoreRequestNeeds = SendNeeds & Pick<Deps, 'redis' | 'errands'>;
@@ -25,8 +25,7 @@ export const restoreRequest = endpoint({
   replies: { 204: null },
   errors: [],
   handle: async (needs: RestoreRequestNeeds, call) => {
-    // 503 while a store is down, whatever the address.
-    await Promise.all([reply(needs.redis.ping()), needs.mysql.rows('SELECT 1')]);
+    await demandStores(needs);
     const email = normaliseEmail(call.body.email);
     needs.errands.add(() => sendCode(needs, email, call.requestId, call.ip));
     return empty();

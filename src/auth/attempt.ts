@@ -29,7 +29,7 @@ export interface Attempt {
   /** Finds the account again, to see a lock that was cleared or set meanwhile. */
   reread: () => Promise<LoginAccount | null>;
   call: Call;
-  action: Extract<AuditEntry['action'], 'login' | 'mfa'>;
+  action: Extract<AuditEntry['action'], 'login' | 'mfa' | 'password.changed'>;
 }
 
 /**
