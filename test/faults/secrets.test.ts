@@ -3,9 +3,12 @@ import t from 'tap';
 import { addRecoveryCodes, addTotp } from '../support/accounts.js';
 import { WRONG } from '../support/attempts.js';
 import type { Issued } from '../support/client.js';
+import { openInbox } from '../support/inbox.js';
 import { startNodes } from '../support/nodes.js';
+import { signUpAt } from '../support/sign-up.js';
 
-const { nodes, account, needs, env } = await startNodes(t, 1, { LOG_LEVEL: 'trace', LOGIN_DELAYS_S: '0', LIMIT_LOGIN_IP: '10000/300', LIMIT_REFRESH_SESSION: '100/300', LIMIT_REFRESH_IP: '10000/300' });
+const inbox = openInbox(t);
+const { nodes, account, needs, env } = await startNodes(t, 1, { ...inbox.settings, LOG_LEVEL: 'trace', LOGIN_DELAYS_S: '0', LIMIT_LOGIN_IP: '10000/300', LIMIT_REFRESH_SESSION: '100/300', LIMIT_REFRESH_IP: '10000/300' });
 const node = nodes[0]!;
 const USERS = 60;
 const ROTATIONS = 4;
@@ -58,6 +61,26 @@ t.test('tokens, passwords and codes are issued and used', async (t) => {
     await client.request('POST', '/api/auth/login', { raw: `{"email":"${email}","password":"${password}"` });
   }
   t.ok(secrets.size > 1000, `${secrets.size} secrets`);
+});
+
+t.test('accounts are opened and recovered', async (t) => {
+  const { register, verify, reset, token, resetToken } = signUpAt(node, inbox);
+  for (let i = 0; i < 5; i += 1) {
+    const email = `newcomer${i}@example.com`;
+    const passwords = [0, 1, 2].map((n) => `secret password ${n} of newcomer ${i} \u{1F511}`);
+    t.equal((await register(email, passwords[0], { givenName: 'Ann' })).status, 202);
+    const verification = await token(email, 'verify');
+    t.equal((await verify(verification)).status, 204);
+    const resetting = await resetToken(email);
+    t.equal((await reset(resetting, passwords[1])).status, 204);
+    const { accessToken } = (await node.client().login(email, passwords[1]!)).body as unknown as Issued;
+    const change = { headers: { authorization: `Bearer ${accessToken}` }, body: { currentPassword: passwords[1], newPassword: passwords[2] } };
+    t.equal((await node.client().request('POST', '/api/auth/password/change', change)).status, 204);
+    for (const password of passwords) secrets.set(password, 'password of a newcomer');
+    secrets.set(verification, 'verification token').set(resetting, 'reset token');
+    addresses.push(email);
+    ids.push((await needs.mysql.rows<{ id: string }>('SELECT id FROM users WHERE email = ?', [email]))[0]!.id);
+  }
 });
 
 /** A value as text in every spelling it may be looked for in. */

@@ -17,7 +17,12 @@ async function callAll(t: Test, service: Awaited<ReturnType<typeof startApp>>, o
     return answer;
   };
   const anonymous = (path: string, email: string) => () => service.client().request('POST', `/api/auth/account/${path}`, { body: { email, otp: '00000000' } });
+  const post = (path: string, body: object) => () => owner.client.request('POST', `/api/auth/${path}`, { headers: owner.bearer, body });
+  const password = 'a password of my own';
   for (const send of [
+    ...['known@example.com', 'unknown@example.com'].flatMap((email) => [post('register', { email, password }), post('email/resend', { email }), post('password/forgot', { email })]),
+    post('password/reset', { token: 'x', password }),
+    post('password/change', { currentPassword: owner.password, newPassword: password }),
     () => owner.requestDeletion(),
     () => owner.delete('00000000'),
     anonymous('restore-request', 'known@example.com'),
