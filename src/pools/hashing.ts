@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import type { Config } from '../config/settings.js';
 import { ApiError, retrySeconds } from '../errors.js';
 import type { Log } from '../log.js';
@@ -28,8 +29,23 @@ export interface Hashing {
   hash(plain: string, asker: Asker): Promise<string>;
   /** How long the threads are busy with what waits already, in ms. */
   backlogMs(): number;
-  state(): { threads: number; alive: number; running: number; waiting: number; meanRunMs: number };
+  /**
+   * Sets the number of threads from now on. What runs is done to its end; threads that come start beside it.
+   * @throws ApiError INVALID_REQUEST when the machine lacks the memory for so many
+   */
+  resize(threads: number): void;
+  state(): HashingState;
   close(): Promise<void>;
+}
+
+/** `threads` are wanted, `alive` are up, `ending` do their last jobs; jobs run and wait. */
+export interface HashingState {
+  threads: number;
+  alive: number;
+  ending: number;
+  running: number;
+  waiting: number;
+  meanRunMs: number;
 }
 
 /** What the pool tells its observer; seconds. */
@@ -56,25 +72,33 @@ const MOST_TOGETHER = 8;
 const SWEEP_MS = 25;
 const WORKER = new URL('../../workers/hashing.js', import.meta.url);
 const NICENESS = 10;
+/** What a thread holds beside the memory of its hash, in bytes. */
+const THREAD_BYTES = 12 * 2 ** 20;
+const MIB = 2 ** 20;
+
+const onCores = (threads: number): number => Math.min(threads, availableParallelism());
 
 /**
  * The hashing threads behind admission control: a job waits only while it can be expected to start within
  * HASH_QUEUE_MS, sources are served in turn, and when the queue is full the busiest source gives way.
  */
 export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs' | 'argon2Engine' | 'argon2MemoryKib' | 'argon2Passes'>, log: Log, observe: HashingObserver): Hashing {
-  const { hashThreads: size, hashQueueMs: patience } = config;
+  const { hashQueueMs: patience } = config;
   const setup: HashingSetup = { engine: config.argon2Engine, cost: { memoryKib: config.argon2MemoryKib, passes: config.argon2Passes } };
-  const threads = startThreads<HashingJob[], HashingResult[]>({ worker: WORKER, threads: size, concurrency: 1, nice: NICENESS, setup, log });
+  const memory = config.argon2MemoryKib * 1024 + THREAD_BYTES;
+  const threads = startThreads<HashingJob[], HashingResult[]>({ worker: WORKER, threads: config.hashThreads, concurrency: 1, nice: NICENESS, setup, probe: [], memory, log, up: () => next() });
   const queue = new FairQueue<Waiting>();
   let running = 0;
   // A first guess (19 MiB, 2 passes take about 10 ms); the first runs correct it.
   let meanRunMs = Math.max(0.5, (config.argon2MemoryKib * config.argon2Passes) / 4000);
   // Between two jobs that leave a queue that is never empty: what all programs on the cores allow, not just the threads.
-  let drainMs = meanRunMs / size;
+  let drainMs = meanRunMs / config.hashThreads;
   let lastDoneAt = 0;
 
+  // A thread that still starts gets no job that another could begin sooner.
+  const size = (): number => threads.alive() || threads.size();
   const waitMs = (ahead: number): number => ahead * drainMs;
-  const isFull = (): boolean => running >= size && waitMs(queue.size + 1) > patience * SHARE;
+  const isFull = (): boolean => running >= size() && waitMs(queue.size + 1) > patience * SHARE;
   const overloaded = (): ApiError => {
     observe.shed();
     return new ApiError('OVERLOADED', { retryAfter: retrySeconds(waitMs(queue.size)) });
@@ -87,7 +111,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     return new Promise((resolve, reject) => {
       if (asker.gone?.aborted) return reject(unheard());
       const waiting: Waiting = { job, asker, since: performance.now(), resolve, reject };
-      if (running < size && queue.size === 0) return start([waiting]);
+      if (running < size() && queue.size === 0) return start([waiting]);
       if (isFull()) {
         const evicted = queue.evictHeaviest(queue.waitingOf(asker.network) + 1);
         if (!evicted) return reject(overloaded());
@@ -130,14 +154,14 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     const now = performance.now();
     meanRunMs += (ranMs - meanRunMs) * NEWEST;
     // An empty queue says nothing of how fast it would drain, but a run bounds it.
-    const observed = queue.size > 0 && lastDoneAt > 0 ? (now - lastDoneAt) / jobs : meanRunMs / size;
+    const observed = queue.size > 0 && lastDoneAt > 0 ? (now - lastDoneAt) / jobs : meanRunMs / size();
     drainMs += (Math.min(observed, 4 * meanRunMs) - drainMs) * NEWEST;
     lastDoneAt = now;
   }
 
   function next(): void {
-    while (running < size) {
-      const batch = take(Math.min(MOST_TOGETHER, Math.max(1, Math.floor(queue.size / (2 * size)))));
+    while (running < size()) {
+      const batch = take(Math.min(MOST_TOGETHER, Math.max(1, Math.floor(queue.size / (2 * size())))));
       if (batch.length === 0) return;
       start(batch);
     }
@@ -179,7 +203,15 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       return result.hash;
     },
     backlogMs: () => waitMs(queue.size),
-    state: () => ({ threads: size, alive: threads.alive(), running, waiting: queue.size, meanRunMs }),
+    resize(wanted) {
+      const [lacking, free] = [(wanted - threads.size()) * memory, process.availableMemory()];
+      if (lacking > free) throw new ApiError('INVALID_REQUEST', { errors: [{ path: '/threads', message: `must be less: so many need ${Math.ceil(lacking / MIB)} MiB more, and ${Math.floor(free / MIB)} MiB are free` }] });
+      // The queue drains as much faster or slower as there are threads, but for those that share a core.
+      drainMs *= onCores(threads.size()) / onCores(wanted);
+      threads.resize(wanted);
+      next();
+    },
+    state: () => ({ threads: threads.size(), alive: threads.alive(), ending: threads.ending(), running, waiting: queue.size, meanRunMs }),
     async close() {
       clearInterval(sweep);
       for (const waiting of queue.sweep(() => true)) waiting.reject(new ApiError('UNAVAILABLE', { retryAfter: 1 }));

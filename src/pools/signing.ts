@@ -16,7 +16,7 @@ export interface Signing {
 
 /** One thread of its own, at normal priority: signing never waits for a hash. */
 export function createSigning(log: Log): Signing {
-  const threads = startThreads<SigningJob, string>({ worker: WORKER, threads: 1, concurrency: 32, nice: 0, setup: null, log });
+  const threads = startThreads<SigningJob | null, string>({ worker: WORKER, threads: 1, concurrency: 32, nice: 0, setup: null, probe: null, memory: 0, log });
   return {
     async sign(job) {
       try {

@@ -1,77 +1,192 @@
 import { basename } from 'node:path';
-import { Piscina } from 'piscina';
-import type { Log } from '../log.js';
+import { availableParallelism } from 'node:os';
+import { startThread, type Thread, type ThreadOptions } from './thread.js';
 
-const WATCH_MS = 500;
-
-export interface ThreadsOptions {
-  /** The module that a thread runs. */
-  worker: URL;
+export interface ThreadsOptions<Job> extends ThreadOptions {
   threads: number;
-  /** Jobs that one thread works on at a time. */
-  concurrency: number;
-  /** Added to the threads' niceness, so that the front end wins the core. */
-  nice: number;
-  setup: unknown;
-  log: Log;
+  /** A job without work: a thread that has answered it is up. */
+  probe: Job;
+  /** Memory that a thread takes, in bytes: while the machine has less, none is added to those there are. */
+  memory: number;
+  /** Told when a thread has come up. */
+  up?: () => void;
 }
 
-/** A fixed number of worker threads that is kept up: a thread that dies is replaced, and its job goes to another. */
+/** So many worker threads, kept up: one that dies is replaced, and its jobs go to another. */
 export interface Threads<Job, Result> {
-  /** Jobs are pure, so one whose thread died is tried once more. Rejects when that fails as well. */
+  /**
+   * Jobs wait in their order for a thread with room. They are pure, so one whose thread died is tried once more.
+   * Rejects when that fails as well, or when no thread is there and none can be started.
+   */
   run(job: Job): Promise<Result>;
+  /** Starts what is missing, or has the idle ones end now and the others after their jobs. */
+  resize(threads: number): void;
+  size(): number;
+  /** Threads that are up, without those that are about to end. */
   alive(): number;
+  /** Threads that still end their jobs and get no others. */
+  ending(): number;
   close(): Promise<void>;
 }
 
-export function startThreads<Job, Result>(options: ThreadsOptions): Threads<Job, Result> {
-  const { threads, log } = options;
-  const worker = basename(options.worker.pathname, '.js');
-  let short = 0;
-  let pool = spawn();
+interface Member<Job, Result> {
+  thread: Thread<Job, Result>;
+  jobs: number;
+  isUp: boolean;
+}
 
-  function spawn(): Piscina {
-    const piscina = new Piscina({
-      filename: options.worker.href,
-      minThreads: threads,
-      maxThreads: threads,
-      idleTimeout: Infinity,
-      concurrentTasksPerWorker: options.concurrency,
-      niceIncrement: options.nice,
-      workerData: options.setup,
-    });
-    // Without a listener an error outside a job would end the process.
-    piscina.on('error', (error: unknown) => log.error({ worker, err: error }, 'a worker thread failed outside a job'));
-    return piscina;
+interface Waiting<Job, Result> {
+  job: Job;
+  resolve: (result: Result) => void;
+  reject: (error: unknown) => void;
+}
+
+/** After a start that failed so long passes before the next, in ms. */
+const RETRY_MS = 500;
+/** What a thread must leave to everybody else on the machine, in bytes. */
+const SPARED = 32 * 2 ** 20;
+/** Each start keeps a core busy for a while; those that serve already shall not suffer. */
+const STARTS_AT_ONCE = Math.max(2, availableParallelism());
+
+export function startThreads<Job, Result>(options: ThreadsOptions<Job>): Threads<Job, Result> {
+  type One = Member<Job, Result>;
+  const { log, concurrency } = options;
+  const worker = basename(options.worker.pathname, '.js');
+  const members = new Set<One>();
+  const leaving = new Set<One>();
+  const waiting: Waiting<Job, Result>[] = [];
+  let size = options.threads;
+  let alive = 0;
+  let isClosed = false;
+  let isShort = false;
+  let retry: NodeJS.Timeout | undefined;
+
+  /** Brings the members up to the size, a few at a time. */
+  function fill(): void {
+    while (!isClosed && !retry && members.size < size && members.size - alive < STARTS_AT_ONCE) {
+      const back = leaving.values().next().value;
+      if (back) welcome(back);
+      else if (members.size > 0 && process.availableMemory() < options.memory + SPARED) fallShort(new Error('the machine lacks memory'));
+      else add();
+    }
   }
 
-  // Piscina gives up on respawning once a thread fails while it starts; a new pool does not.
-  const watch = setInterval(() => {
-    short = pool.threads.length < threads ? short + 1 : 0;
-    if (short < 2) return;
-    log.error({ worker, alive: pool.threads.length, threads }, 'worker threads are missing: starting a new pool');
-    const old = pool;
-    pool = spawn();
-    short = 0;
-    // Its jobs fail now, and so find their way to the new pool.
-    old.destroy().catch(() => undefined);
-  }, WATCH_MS);
-  watch.unref();
+  function add(): void {
+    try {
+      const member: One = { thread: startThread<Job, Result>(options, () => lose(member)), jobs: 0, isUp: false };
+      members.add(member);
+      member.thread.run(options.probe).then(() => welcome(member), (error: unknown) => discard(member, error));
+    } catch (error) {
+      fallShort(error);
+    }
+  }
 
-  const run = (job: Job): Promise<Result> => pool.run(job) as Promise<Result>;
+  /** A thread is up, or is wanted again after all. */
+  function welcome(member: One): void {
+    if (!members.has(member) && !leaving.delete(member)) return;
+    members.add(member);
+    member.isUp = true;
+    alive += 1;
+    if (alive === size && isShort) {
+      isShort = false;
+      log.info({ worker, threads: size }, 'worker threads are complete again');
+    }
+    dispatch();
+    options.up?.();
+    fill();
+  }
+
+  /** A thread could not start, or was dismissed meanwhile. */
+  function discard(member: One, error: unknown): void {
+    if (!members.delete(member)) return;
+    member.thread.end().catch(() => undefined);
+    fallShort(error);
+  }
+
+  /** A thread has ended by itself. One that was not up yet is told of by its probe. */
+  function lose(member: One): void {
+    leaving.delete(member);
+    if (!member.isUp || !members.delete(member)) return;
+    alive -= 1;
+    log.error({ worker, alive, threads: size }, 'a worker thread has ended: another is started');
+    fill();
+  }
+
+  function fallShort(error: unknown): void {
+    if (!isShort) log.error({ worker, alive, threads: size, err: error }, 'a worker thread cannot start: tried again until it can');
+    isShort = true;
+    retry ??= setTimeout(() => {
+      retry = undefined;
+      fill();
+    }, RETRY_MS).unref();
+    // With nobody there and nobody coming, what waits would wait for ever.
+    if (members.size === 0) for (const { reject } of waiting.splice(0)) reject(error);
+  }
+
+  function dismiss(member: One): void {
+    members.delete(member);
+    if (member.isUp) alive -= 1;
+    if (member.jobs > 0) leaving.add(member);
+    else member.thread.end().catch(() => undefined);
+  }
+
+  function dispatch(): void {
+    while (waiting.length > 0) {
+      const member = freest();
+      if (!member) return;
+      const { job, resolve, reject } = waiting.shift()!;
+      member.jobs += 1;
+      const settled = (): void => {
+        member.jobs -= 1;
+        if (member.jobs === 0 && leaving.delete(member)) member.thread.end().catch(() => undefined);
+        dispatch();
+      };
+      member.thread.run(job).then(
+        (result) => (settled(), resolve(result)),
+        (error: unknown) => (settled(), reject(error)),
+      );
+    }
+  }
+
+  function freest(): One | null {
+    let found: One | null = null;
+    for (const member of members) if (member.isUp && member.jobs < (found?.jobs ?? concurrency)) found = member;
+    return found;
+  }
+
+  const attempt = (job: Job): Promise<Result> =>
+    new Promise((resolve, reject) => {
+      if (isClosed) return reject(new Error('the threads are closed'));
+      waiting.push({ job, resolve, reject });
+      dispatch();
+    });
+
+  fill();
   return {
     async run(job) {
       try {
-        return await run(job);
+        return await attempt(job);
       } catch (error) {
         log.error({ worker, err: error }, 'a worker thread failed in a job: trying once more');
-        return run(job);
+        return attempt(job);
       }
     },
-    alive: () => pool.threads.length,
+    resize(threads) {
+      size = threads;
+      const idlest = [...members].sort((a, b) => Number(a.isUp) - Number(b.isUp) || a.jobs - b.jobs);
+      for (const member of idlest.slice(0, Math.max(0, members.size - size))) dismiss(member);
+      fill();
+    },
+    size: () => size,
+    alive: () => alive,
+    ending: () => leaving.size,
     async close() {
-      clearInterval(watch);
-      await pool.destroy();
+      isClosed = true;
+      clearTimeout(retry);
+      const all = [...members, ...leaving];
+      members.clear();
+      for (const { reject } of waiting.splice(0)) reject(new Error('the threads are closed'));
+      await Promise.all(all.map(({ thread }) => thread.end()));
     },
   };
 }

@@ -31,7 +31,7 @@ const DOORS: Record<string, string[]> = {
   'uWebSockets.js': ['src/http/server.ts'],
   'mysql2': ['src/store/mysql.ts', 'src/store/migrate.ts'],
   'ioredis': ['src/store/redis.ts'],
-  'piscina': ['src/pools/threads.ts'],
+  'piscina': ['src/pools/thread.ts'],
 };
 
 const FOLDERS = new Set([...filesBelow('src', '.ts'), ...filesBelow('workers', '.ts')].map((file) => file.split('/').slice(0, 2).join('/')).filter((folder) => !folder.endsWith('.ts')));
