@@ -69,9 +69,10 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   const hashing = createHashing(config, log, {
     waited: (seconds) => metrics.hashWait.observe(seconds),
     ran: (seconds) => metrics.hashRun.observe(seconds),
-    shed: () => metrics.hashShed.inc(),
+    shed: (reason) => metrics.hashShed.inc({ reason }),
+    batch: (jobs) => metrics.batches.observe({ what: 'password' }, jobs),
   });
-  watchHashing(metrics, () => hashing.state());
+  watchHashing(metrics, hashing);
   const signing = createSigning(log);
   const readiness = createReadiness({ mysql, redis });
 

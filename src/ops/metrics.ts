@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Hashing } from '../pools/hashing.js';
 
 const FAST = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
@@ -14,7 +15,8 @@ export interface Metrics {
   readonly refreshes: Counter<'outcome'>;
   readonly hashWait: Histogram;
   readonly hashRun: Histogram;
-  readonly hashShed: Counter;
+  readonly hashShed: Counter<'reason'>;
+  readonly batches: Histogram<'what'>;
   readonly lua: Histogram<'script'>;
   readonly heldReplies: Gauge;
   readonly events: Counter<'outcome'>;
@@ -48,7 +50,8 @@ export function createMetrics(): Metrics {
     refreshes: new Counter({ name: 'idp_refreshes_total', help: 'Refreshes by outcome.', labelNames: ['outcome'], registers }),
     hashWait: new Histogram({ name: 'idp_hash_wait_seconds', help: 'Time a password waited for a hashing thread.', buckets: FAST, registers }),
     hashRun: new Histogram({ name: 'idp_hash_run_seconds', help: 'Time a hashing thread took for a password.', buckets: FAST, registers }),
-    hashShed: new Counter({ name: 'idp_hash_shed_total', help: 'Passwords refused because the queue was full (OVERLOADED).', registers }),
+    hashShed: new Counter({ name: 'idp_hash_shed_total', help: 'Passwords not checked, by reason: full (no room in the queue), late (HASH_QUEUE_MS was over), evicted (gave way to a less busy source), gone (the client had left).', labelNames: ['reason'], registers }),
+    batches: new Histogram({ name: 'idp_batch_size', help: 'Items worked on together: passwords by one thread, reads and writes in one statement or transaction.', labelNames: ['what'], buckets: [1, 2, 4, 8, 16, 32, 64, 128], registers }),
     lua: new Histogram({ name: 'idp_lua_seconds', help: 'Round trip of a Redis script.', labelNames: ['script'], buckets: FAST, registers }),
     heldReplies: new Gauge({ name: 'idp_held_replies', help: 'Failed logins whose reply is being held.', registers }),
     events: new Counter({ name: 'idp_events_total', help: 'Identity events by outcome: published, failed.', labelNames: ['outcome'], registers }),
@@ -72,15 +75,38 @@ export function observer<L extends string>(histogram: Histogram<L>): (seconds: n
   };
 }
 
-/** Shows the hashing pool's state at each scrape. */
-export function watchHashing(metrics: Metrics, state: () => { threads: number; alive: number; running: number; waiting: number }): void {
+/** Shows the hashing pool at each scrape. */
+export function watchHashing({ registry }: Metrics, hashing: Pick<Hashing, 'state' | 'times'>): void {
+  const registers = [registry];
   new Gauge({
     name: 'idp_hash_pool',
-    help: 'The hashing pool now: threads set, threads alive, passwords running, passwords waiting.',
+    help: 'The hashing pool now: threads set, threads alive, threads ending their last jobs, batches running, passwords waiting.',
     labelNames: ['what'],
-    registers: [metrics.registry],
+    registers,
     collect() {
-      for (const [what, value] of Object.entries(state())) if (what !== 'meanRunMs') this.set({ what }, value);
+      for (const [what, value] of Object.entries<number>({ ...hashing.state() })) if (what !== 'meanRunMs') this.set({ what }, value);
+    },
+  });
+  new Counter({
+    name: 'idp_hash_busy_seconds_total',
+    help: 'Time that hashing threads were busy, all together; its rate by the number of threads is their utilisation.',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(hashing.times().busy);
+    },
+  });
+  let before = hashing.times();
+  new Gauge({
+    name: 'idp_hash_utilisation',
+    help: 'Share of their time that the hashing threads were busy since the last scrape, 0 to 1.',
+    registers,
+    collect() {
+      const now = hashing.times();
+      const there = now.threads - before.threads;
+      // Threads that end their last jobs work beside those that are counted.
+      this.set(there > 0 ? Math.min(1, (now.busy - before.busy) / there) : 0);
+      before = now;
     },
   });
 }

@@ -24,6 +24,17 @@ const pool = endpoint({
   handle: ({ hashing }: OpsNeeds) => Promise.resolve(json(200, hashing.state())),
 });
 
+/** PUT /pool: so many hashing threads from now on, until the next start. Answers at once; `alive` and `ending` show how far it is. */
+const resize = endpoint({
+  // The bounds of HASH_THREADS.
+  body: Type.Object({ threads: Type.Integer({ minimum: 1, maximum: 256 }) }),
+  errors: [],
+  handle: ({ hashing }: OpsNeeds, call): Promise<Reply> => {
+    hashing.resize(call.body.threads, `PUT /pool, request ${call.requestId}`);
+    return Promise.resolve(json(200, hashing.state()));
+  },
+});
+
 /** Health, on the public listener too. */
 export const HEALTH_ROUTES: Row<{ readiness: Readiness }>[] = [
   row('get', '/health/live', 'anyone', 'safe', null, '-', live),
@@ -35,4 +46,5 @@ export const OPS_ROUTES: Row<OpsNeeds>[] = [
   ...HEALTH_ROUTES,
   row('get', '/metrics', 'anyone', 'safe', null, '-', metrics),
   row('get', '/pool', 'anyone', 'safe', null, '-', pool),
+  row('put', '/pool', 'anyone', 'cookie', null, '-', resize),
 ];

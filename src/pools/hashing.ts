@@ -31,10 +31,13 @@ export interface Hashing {
   backlogMs(): number;
   /**
    * Sets the number of threads from now on. What runs is done to its end; threads that come start beside it.
+   * `by` is for the log: who wants it.
    * @throws ApiError INVALID_REQUEST when the machine lacks the memory for so many
    */
-  resize(threads: number): void;
+  resize(threads: number, by: string): void;
   state(): HashingState;
+  /** Since the start, in seconds: how long threads were busy, all together, and how long there were threads. */
+  times(): { busy: number; threads: number };
   close(): Promise<void>;
 }
 
@@ -48,11 +51,19 @@ export interface HashingState {
   meanRunMs: number;
 }
 
+/**
+ * Why a job was not done: the queue was full when it came; its time was over before a thread was free; it gave way
+ * to a less busy source; its client had left.
+ */
+export type ShedReason = 'full' | 'late' | 'evicted' | 'gone';
+
 /** What the pool tells its observer; seconds. */
 export interface HashingObserver {
   waited(seconds: number): void;
   ran(seconds: number): void;
-  shed(): void;
+  shed(reason: ShedReason): void;
+  /** So many jobs went to a thread together. */
+  batch?(jobs: number): void;
 }
 
 interface Waiting {
@@ -94,18 +105,23 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
   // Between two jobs that leave a queue that is never empty: what all programs on the cores allow, not just the threads.
   let drainMs = meanRunMs / config.hashThreads;
   let lastDoneAt = 0;
+  let tickedAt = performance.now();
+  const times = { busy: 0, threads: 0 };
 
   // A thread that still starts gets no job that another could begin sooner.
   const size = (): number => threads.alive() || threads.size();
   const waitMs = (ahead: number): number => ahead * drainMs;
   const isFull = (): boolean => running >= size() && waitMs(queue.size + 1) > patience * SHARE;
-  const overloaded = (): ApiError => {
-    observe.shed();
+  const overloaded = (reason: ShedReason): ApiError => {
+    observe.shed(reason);
     return new ApiError('OVERLOADED', { retryAfter: retrySeconds(waitMs(queue.size)) });
   };
 
   // Nobody is there to read it, and nothing was refused for lack of threads.
-  const unheard = (): ApiError => new ApiError('OVERLOADED', { retryAfter: 1 });
+  const unheard = (): ApiError => {
+    observe.shed('gone');
+    return new ApiError('OVERLOADED', { retryAfter: 1 });
+  };
 
   function submit(job: HashingJob, asker: Asker): Promise<HashingResult> {
     return new Promise((resolve, reject) => {
@@ -114,19 +130,30 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       if (running < size() && queue.size === 0) return start([waiting]);
       if (isFull()) {
         const evicted = queue.evictHeaviest(queue.waitingOf(asker.network) + 1);
-        if (!evicted) return reject(overloaded());
-        evicted.reject(overloaded());
+        if (!evicted) return reject(overloaded('full'));
+        evicted.reject(overloaded('evicted'));
       }
       queue.push(asker.network, waiting);
     });
   }
 
+  /** Keeps the clocks of `times`: before anything that they depend on changes. */
+  function tick(): void {
+    const now = performance.now();
+    times.busy += (running * (now - tickedAt)) / 1000;
+    times.threads += (threads.size() * (now - tickedAt)) / 1000;
+    tickedAt = now;
+  }
+
   function start(batch: Waiting[]): void {
+    tick();
     running += 1;
+    observe.batch?.(batch.length);
     const started = performance.now();
     for (const waiting of batch) observe.waited((started - waiting.since) / 1000);
     run(batch.map((waiting) => waiting.job)).then((results) => {
       const ranMs = (performance.now() - started) / batch.length;
+      tick();
       running -= 1;
       noteDone(ranMs, batch.length);
       batch.forEach((waiting, i) => {
@@ -174,7 +201,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       const waiting = queue.shift();
       if (!waiting) break;
       if (waiting.asker.gone?.aborted) waiting.reject(unheard());
-      else if (performance.now() - waiting.since > patience) waiting.reject(overloaded());
+      else if (performance.now() - waiting.since > patience) waiting.reject(overloaded('late'));
       else batch.push(waiting);
     }
     return batch;
@@ -184,7 +211,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
   const sweep = setInterval(() => {
     if (queue.size === 0) return;
     const now = performance.now();
-    for (const late of queue.sweep((waiting) => now - waiting.since > patience)) late.reject(overloaded());
+    for (const late of queue.sweep((waiting) => now - waiting.since > patience)) late.reject(overloaded('late'));
   }, SWEEP_MS);
   sweep.unref();
 
@@ -195,7 +222,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       return { ok: result.ok, renewed: result.renewed, token: result.token };
     },
     demandRoom({ network }) {
-      if (isFull() && !queue.hasHeavier(queue.waitingOf(network) + 1)) throw overloaded();
+      if (isFull() && !queue.hasHeavier(queue.waitingOf(network) + 1)) throw overloaded('full');
     },
     async hash(plain, asker) {
       const result = await submit({ kind: 'hash', plain }, asker);
@@ -203,13 +230,19 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       return result.hash;
     },
     backlogMs: () => waitMs(queue.size),
-    resize(wanted) {
+    resize(wanted, by) {
       const [lacking, free] = [(wanted - threads.size()) * memory, process.availableMemory()];
       if (lacking > free) throw new ApiError('INVALID_REQUEST', { errors: [{ path: '/threads', message: `must be less: so many need ${Math.ceil(lacking / MIB)} MiB more, and ${Math.floor(free / MIB)} MiB are free` }] });
       // The queue drains as much faster or slower as there are threads, but for those that share a core.
       drainMs *= onCores(threads.size()) / onCores(wanted);
+      tick();
+      log.info({ by, from: threads.size(), to: wanted }, 'the hashing pool is resized');
       threads.resize(wanted);
       next();
+    },
+    times() {
+      tick();
+      return { ...times };
     },
     state: () => ({ threads: threads.size(), alive: threads.alive(), ending: threads.ending(), running, waiting: queue.size, meanRunMs }),
     async close() {

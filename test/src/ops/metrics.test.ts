@@ -3,7 +3,7 @@ import { startApp } from '../../support/app.js';
 import { lockOut } from '../../support/attempts.js';
 import { createClient } from '../../support/client.js';
 
-const { app, base, client, account } = await startApp(t, { HASH_QUEUE_MS: '50', HASH_THREADS: '1' });
+const { app, base, client, account } = await startApp(t, { HASH_QUEUE_MS: '200', HASH_THREADS: '1', ARGON2_MEMORY_KIB: '4096' });
 const opsBase = `http://127.0.0.1:${app.opsPort}`;
 const ops = createClient(opsBase);
 
@@ -55,7 +55,29 @@ t.test('the pool is shown as it is: threads, queue, and what it refused', async 
   t.ok(busy.get('idp_hash_pool{what="waiting"}')! > 0);
   const refused = (await work).filter(({ status }) => status === 'rejected').length;
   t.ok(refused > 0);
-  t.equal((await scrape()).get('idp_hash_shed_total')! - idle.get('idp_hash_shed_total')!, refused);
+  const after = await scrape();
+  const grown = (series: string): number => (after.get(series) ?? 0) - (idle.get(series) ?? 0);
+  t.equal(['full', 'late', 'evicted', 'gone'].reduce((sum, reason) => sum + grown(`idp_hash_shed_total{reason="${reason}"}`), 0), refused);
+  t.ok(grown('idp_hash_shed_total{reason="full"}') > 0);
+});
+
+t.test('utilisation is the share of their time that threads were busy, and batches are counted by their size', async (t) => {
+  await scrape();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const idle = await scrape();
+  t.equal(idle.get('idp_hash_utilisation'), 0);
+  const until = performance.now() + 300;
+  const lines = Array.from({ length: 6 }, async (_, n) => {
+    while (performance.now() < until) await app.needs.hashing.hash('x', { network: `n${n}` }).catch(() => undefined);
+  });
+  await Promise.all(lines);
+  const busy = await scrape();
+  const [share, spent] = [busy.get('idp_hash_utilisation')!, busy.get('idp_hash_busy_seconds_total')! - idle.get('idp_hash_busy_seconds_total')!];
+  t.ok(share > 0.5 && share <= 1, `${share} of the time`);
+  t.ok(spent > 0.15 && spent < 1, `${spent} s by one thread`);
+  const batches = (name: string): number => (busy.get(`idp_batch_size_${name}{what="password"}`) ?? 0) - (idle.get(`idp_batch_size_${name}{what="password"}`) ?? 0);
+  t.ok(batches('count') > 0 && batches('count') < batches('sum'), `${batches('sum')} passwords in ${batches('count')} batches`);
+  t.equal(batches('sum'), busy.get('idp_hash_run_seconds_count')! - idle.get('idp_hash_run_seconds_count')!);
 });
 
 t.test('a stall of the event loop shows in its delay, once', async (t) => {
@@ -73,7 +95,7 @@ t.test('a stall of the event loop shows in its delay, once', async (t) => {
 t.test('every series has the prefix and a sentence about it', async (t) => {
   const { text } = await ops.request('GET', '/metrics');
   for (const line of text.split('\n').filter((one) => one !== '')) t.match(line, /^(# (HELP|TYPE) )?idp_\w/);
-  for (const name of ['hash_pool', 'hash_wait_seconds', 'hash_run_seconds', 'hash_shed_total', 'lua_seconds', 'logins_total', 'refreshes_total', 'event_loop_delay_seconds', 'held_replies', 'events_total', 'notifications_total', 'accounts_purged_total', 'process_cpu_seconds_total', 'nodejs_eventloop_lag_seconds']) t.match(text, new RegExp(`^# HELP idp_${name} \\w`, 'm'));
+  for (const name of ['hash_pool', 'hash_wait_seconds', 'hash_run_seconds', 'hash_shed_total', 'hash_busy_seconds_total', 'hash_utilisation', 'batch_size', 'lua_seconds', 'logins_total', 'refreshes_total', 'event_loop_delay_seconds', 'held_replies', 'events_total', 'notifications_total', 'accounts_purged_total', 'process_cpu_seconds_total', 'nodejs_eventloop_lag_seconds']) t.match(text, new RegExp(`^# HELP idp_${name} \\w`, 'm'));
 });
 
 t.test('a label is from a closed list, whatever clients send', async (t) => {

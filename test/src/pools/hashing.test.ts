@@ -3,13 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import type { ApiError } from '../../../src/errors.js';
 import { createLog } from '../../../src/log.js';
-import { createHashing, type Hashing } from '../../../src/pools/hashing.js';
+import { createHashing, type Hashing, type ShedReason } from '../../../src/pools/hashing.js';
 
 const COST = { argon2Engine: 'auto', argon2MemoryKib: 19_456, argon2Passes: 2 } as const;
-let shed = 0;
+const shed: Record<ShedReason, number> = { full: 0, late: 0, evicted: 0, gone: 0 };
+const allShed = (): number => shed.full + shed.late + shed.evicted;
 
 function hashing(t: Test, settings: { hashThreads?: number; hashQueueMs?: number; argon2MemoryKib?: number; argon2Passes?: number } = {}): Hashing {
-  const pool = createHashing({ hashThreads: 2, hashQueueMs: 1000, ...COST, ...settings }, createLog('silent'), { waited: () => undefined, ran: () => undefined, shed: () => (shed += 1) });
+  const pool = createHashing({ hashThreads: 2, hashQueueMs: 1000, ...COST, ...settings }, createLog('silent'), { waited: () => undefined, ran: () => undefined, shed: (reason) => (shed[reason] += 1) });
   t.teardown(() => pool.close());
   return pool;
 }
@@ -88,7 +89,7 @@ t.test('an unknown account costs what a known one costs', async (t) => {
 t.test('a full queue refuses at once, with the time it needs to drain', async (t) => {
   const pool = hashing(t, { hashQueueMs: 150 });
   await pool.hash('warm', { network: 'n' });
-  const before = shed;
+  const before = allShed();
   const started = performance.now();
   const refused: { ms: number; error: ApiError }[] = [];
   const work = Array.from({ length: 400 }, () =>
@@ -101,15 +102,31 @@ t.test('a full queue refuses at once, with the time it needs to drain', async (t
   const { done, OVERLOADED } = await outcomes(work);
   t.equal(done! + OVERLOADED!, 400);
   t.ok(done! >= 4 && OVERLOADED! > 300, `${done} done, ${OVERLOADED} refused`);
-  t.equal(shed - before, OVERLOADED);
+  t.equal(allShed() - before, OVERLOADED);
   t.ok(refused.every(({ error }) => error.extras.retryAfter! >= 1));
   t.ok(refused[200]!.ms < 50, 'refused at once');
   t.ok(performance.now() - started < 1000, 'nobody waited longer than promised by much');
 });
 
+t.test('what waits beyond its time is refused when the time is over, not when its turn comes', async (t) => {
+  const pool = hashing(t, { hashThreads: 1, hashQueueMs: 40, argon2MemoryKib: 131_072, argon2Passes: 4 });
+  // Cheap jobs make it expect that dear ones are cheap too.
+  const cheap = await hashing(t, { argon2MemoryKib: 256, argon2Passes: 1 }).hash('a password', { network: 'n' });
+  for (let n = 0; n < 150; n += 1) await pool.verify(cheap, 'another', { network: 'n' });
+  const before = shed.late;
+  const started = performance.now();
+  const work = [1, 2].map((n) => pool.hash('x', { network: `n${n}` }));
+  await t.rejects(work[1]!, { code: 'OVERLOADED' });
+  const refused = performance.now() - started;
+  await work[0];
+  t.ok(refused >= 40 && refused < performance.now() - started, `refused after ${refused} ms`);
+  t.equal(shed.late - before, 1);
+});
+
 t.test('one source that floods delays only itself', async (t) => {
   const pool = hashing(t, { hashQueueMs: 300 });
   await allUp(pool);
+  const before = shed.evicted;
   const flood = outcomes(Array.from({ length: 500 }, () => pool.hash('x', { network: 'flood' })));
   const others: number[] = [];
   for (let i = 0; i < 5; i += 1) {
@@ -119,17 +136,20 @@ t.test('one source that floods delays only itself', async (t) => {
   }
   t.ok(Math.max(...others) < 250, `others waited ${others.map(Math.round).join(', ')} ms`);
   t.ok((await flood)['OVERLOADED']! > 400);
+  t.ok(shed.evicted > before, 'the flood made room for them');
 });
 
 t.test('for a client that has left nothing is hashed, and no thread dies', async (t) => {
   const pool = hashing(t);
   await pool.hash('warm', { network: 'n' });
   const before = readdirSync('/proc/self/task').sort().join();
+  const gone = shed.gone;
   const leaving = Array.from({ length: 60 }, () => new AbortController());
   const work = leaving.map(({ signal }) => pool.hash('x', { network: 'n', gone: signal }));
   for (const one of leaving) one.abort();
   const { done = 0 } = await outcomes(work);
   t.ok(done <= 2, `${done} were under way already`);
+  t.equal(shed.gone - gone, 60 - done);
   t.equal(readdirSync('/proc/self/task').sort().join(), before);
   t.same(await outcomes([pool.hash('x', { network: 'n', gone: leaving[0]!.signal })]), { OVERLOADED: 1 });
 });

@@ -58,7 +58,7 @@ t.test('a pool grows and shrinks under load and loses no job; the system has the
   const pool = hashing(t);
   const { ended, stop } = load(pool, 64);
   for (const threads of [5, 1, 8, 2, 3, 1]) {
-    pool.resize(threads);
+    pool.resize(threads, 'a test');
     t.equal(pool.state().threads, threads, 'at once');
     await until(() => pool.state().alive === threads && pool.state().ending === 0 && threadsSeen() === threads);
     t.match(pool.state(), { threads, alive: threads, ending: 0 });
@@ -77,10 +77,10 @@ t.test('sizes that follow each other faster than threads start lose nothing eith
   const pool = hashing(t);
   const { ended, stop } = load(pool, 32);
   for (let n = 0; n < 60; n += 1) {
-    pool.resize(1 + ((n * 5) % 7));
+    pool.resize(1 + ((n * 5) % 7), 'a test');
     await new Promise((resolve) => setTimeout(resolve, n % 6));
   }
-  pool.resize(3);
+  pool.resize(3, 'a test');
   await until(() => pool.state().alive === 3 && threadsSeen() === 3);
   await stop();
   t.match(pool.state(), { threads: 3, alive: 3, ending: 0, running: 0, waiting: 0 });
@@ -92,7 +92,7 @@ t.test('a thread that is to go does its job to the end, and gets no other', asyn
   const pool = hashing(t, { argon2MemoryKib: 65_536 });
   await until(() => pool.state().alive === 2);
   const jobs = [1, 2, 3, 4].map((n) => pool.hash('a password', { network: `n${n}` }));
-  pool.resize(1);
+  pool.resize(1, 'a test');
   t.match(pool.state(), { threads: 1, alive: 1, ending: 1, running: 2, waiting: 2 });
   await Promise.race(jobs);
   for (const hash of await Promise.all(jobs)) t.match(hash, /^\$argon2id\$/);
@@ -104,7 +104,7 @@ t.test('a thread that is to go does its job to the end, and gets no other', asyn
 t.test('jobs need not wait for the threads that start, and those need no jobs to come up', async (t) => {
   const pool = hashing(t);
   await until(() => pool.state().alive === 2);
-  pool.resize(6);
+  pool.resize(6, 'a test');
   await pool.hash('a password', { network: 'n' });
   t.ok(pool.state().alive < 6, 'done before all were up');
   t.ok((await until(() => pool.state().alive === 6)) < 2000);
@@ -115,7 +115,7 @@ t.test('after a resize the wait is estimated for the new size', async (t) => {
   const { stop } = load(pool, 64);
   await new Promise((resolve) => setTimeout(resolve, 300));
   const before = pool.backlogMs() / pool.state().waiting;
-  pool.resize(1);
+  pool.resize(1, 'a test');
   const after = pool.backlogMs() / pool.state().waiting;
   await stop();
   t.ok(Math.abs(after / before / availableParallelism() - 1) < 0.01, `${before} ms, then ${after} ms a job`);
@@ -123,6 +123,6 @@ t.test('after a resize the wait is estimated for the new size', async (t) => {
 
 t.test('a size that the machine has no memory for is refused in words, and nothing changes', async (t) => {
   const pool = hashing(t, { hashThreads: 1, argon2MemoryKib: 2 ** 31 });
-  t.throws(() => pool.resize(256), { code: 'INVALID_REQUEST', extras: { errors: [{ path: '/threads', message: /^must be less: so many need \d+ MiB more, and \d+ MiB are free$/ }] } });
+  t.throws(() => pool.resize(256, 'a test'), { code: 'INVALID_REQUEST', extras: { errors: [{ path: '/threads', message: /^must be less: so many need \d+ MiB more, and \d+ MiB are free$/ }] } }, 'a test');
   t.equal(pool.state().threads, 1);
 });
