@@ -56,6 +56,7 @@ async function up() {
     REDIS_URL: services.redisUrl,
     SECRET_KEY: process.env.SECRET_KEY ?? keepSecretKey(),
     NOTIFY_FILE: process.env.NOTIFY_FILE ?? join(ROOT, '.local/outbox.jsonl'),
+    ENV_FILE: process.env.ENV_FILE ?? join(HOME, 'env'),
   };
   const cli = join(ROOT, 'dist/src/cli/main.js');
   keepSettings(env);

@@ -1,6 +1,7 @@
 import { buildApp } from './app.js';
 import { ConfigError, loadConfig } from './config/load.js';
 import { createLog, type Log } from './log.js';
+import { reload, watchTerminal } from './reload.js';
 import { pendingMigrations } from './store/migrate.js';
 import type { Config } from './config/settings.js';
 
@@ -27,6 +28,13 @@ async function start(): Promise<void> {
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  const isTerminalGone = watchTerminal();
+  process.on('SIGHUP', () => {
+    if (!isTerminalGone()) return reload(app.needs);
+    // As it would be without this listener. An orderly stop would log, and the log could not be written any more.
+    process.removeAllListeners('SIGHUP');
+    process.kill(process.pid, 'SIGHUP');
+  });
   // Last: whoever reads this line may send a signal at once.
   log.info({ host: config.host, port: app.port, opsPort: app.opsPort }, 'listening');
 }

@@ -53,6 +53,7 @@ export const SETTINGS = {
   },
   'Password hashing': {
     hashThreads: setting('HASH_THREADS', read.int(1, 256), String(Math.min(256, availableParallelism())), 'Threads of the hashing pool.', 'number of cores'),
+    envFile: setting('ENV_FILE', read.optional(read.string), '', 'The file of NAME=value lines that the environment came from, if any: at SIGHUP the service takes HASH_THREADS from it.'),
     hashQueueMs: setting('HASH_QUEUE_MS', read.int(1, 60000), '1000', 'Longest time a login may wait for a hashing thread before 503 OVERLOADED.'),
     argon2Engine: setting('ARGON2_ENGINE', read.oneOf('auto', 'node-rs', 'reference'), 'auto', 'Engine of argon2id: node-rs (SIMD), reference (the argon2 package), or auto: node-rs where its binary loads.'),
     argon2MemoryKib: setting('ARGON2_MEMORY_KIB', read.int(8, 262144), '19456', 'Memory of one argon2id hash, in KiB. Older or cheaper hashes are renewed at login.'),

@@ -8,9 +8,10 @@ const FEATURE = ['http/call', 'http/endpoint', 'http/fields', 'http/cookies', 'h
  * is a leaf, which imports nothing and may be imported by all. Imports of types are exempt.
  */
 const MAY_IMPORT: Record<string, string[]> = {
-  main: ['app', 'config', 'log', 'store/migrate'],
+  main: ['app', 'config', 'log', 'store/migrate', 'reload'],
   app: ['auth', 'account', 'http', 'store', 'notify', 'pools', 'events', 'ops', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'schedule', 'routes', 'passwords'],
   cli: ['auth', 'account', 'http/validate', 'store', 'notify', 'pools', 'events', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'passwords'],
+  reload: ['config', 'errors'],
   routes: ['auth', 'account', 'http/endpoint'],
   auth: FEATURE,
   account: FEATURE,
