@@ -16,20 +16,25 @@ const metrics = endpoint({
   handle: async ({ metrics: { registry } }: OpsNeeds) => answer(200, { headers: { 'Content-Type': registry.contentType }, body: await registry.metrics() }),
 });
 
+const poolState = Type.Object({ threads: Count, alive: Count, ending: Count, running: Count, waiting: Count, meanRunMs: Type.Number() }, { description: 'How busy it is.' });
+
 const pool = endpoint({
   tag: 'Operations',
   summary: 'State of the hashing pool',
-  replies: { 200: Type.Object({ threads: Count, alive: Count, running: Count, waiting: Count, meanRunMs: Type.Number() }, { description: 'How busy it is.' }) },
+  replies: { 200: poolState },
   errors: [],
   handle: ({ hashing }: OpsNeeds) => Promise.resolve(json(200, hashing.state())),
 });
 
-/** PUT /pool: so many hashing threads from now on, until the next start. Answers at once; `alive` and `ending` show how far it is. */
+/** Answers at once; `alive` and `ending` show how far it is. */
 const resize = endpoint({
+  tag: 'Operations',
+  summary: 'Set the number of hashing threads until the next start',
   // The bounds of HASH_THREADS.
   body: Type.Object({ threads: Type.Integer({ minimum: 1, maximum: 256 }) }),
+  replies: { 200: poolState },
   errors: [],
-  handle: ({ hashing }: OpsNeeds, call): Promise<Reply> => {
+  handle: ({ hashing }: OpsNeeds, call) => {
     hashing.resize(call.body.threads, `PUT /pool, request ${call.requestId}`);
     return Promise.resolve(json(200, hashing.state()));
   },
