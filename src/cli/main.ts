@@ -4,6 +4,7 @@ import { eventsCommand } from './events.js';
 import { migrateCommand } from './migrate.js';
 import { Failure } from './outcome.js';
 import { retentionCommand } from './retention.js';
+import { tuneCommand } from './tune.js';
 import { userCommand } from './user.js';
 
 const program = new Command('portcullis')
@@ -16,6 +17,7 @@ program.addCommand(migrateCommand());
 program.addCommand(userCommand());
 program.addCommand(retentionCommand());
 program.addCommand(eventsCommand());
+program.addCommand(tuneCommand());
 program.addCommand(docsCommand(), { hidden: true });
 
 /** Applies to subcommands too: commander does not hand these settings down to added ones. */

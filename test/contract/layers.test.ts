@@ -12,6 +12,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   app: ['auth', 'account', 'http', 'store', 'notify', 'pools', 'events', 'ops', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'schedule', 'routes', 'passwords'],
   cli: ['auth', 'account', 'http/validate', 'store', 'notify', 'pools', 'events', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'passwords'],
   reload: ['config', 'errors'],
+  app: ['auth', 'account', 'http', 'store', 'notify', 'pools', 'events', 'ops', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'schedule', 'routes'],
+  cli: ['auth', 'account', 'http/validate', 'http/call', 'http/endpoint', 'http/pipeline', 'http/server', 'ops', 'store', 'notify', 'pools', 'events', 'config', 'errors', 'log', 'keyring', 'clock', 'limits'],
   routes: ['auth', 'account', 'http/endpoint'],
   auth: FEATURE,
   account: FEATURE,
