@@ -22,7 +22,7 @@ import { createLimits, LIMITS, type LimitName } from './limits.js';
 import type { Log } from './log.js';
 import { startSender } from './notify/sender.js';
 import { createReadiness } from './ops/health.js';
-import { createMetrics, observer, watchHashing } from './ops/metrics.js';
+import { createMetrics, observer, watchHashing, type BatchKind } from './ops/metrics.js';
 import { HEALTH_ROUTES, OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
 import { loadPasswordRules } from './passwords/rules.js';
 import { createHashing } from './pools/hashing.js';
@@ -66,11 +66,15 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   await redis.connect();
   const scripts = loadScripts(redis, observer(metrics.lua));
   const clock = await startClock(mysql);
+  const batchesOf = (what: BatchKind): ((items: number) => void) => {
+    const sizes = metrics.batches.labels({ what });
+    return (items) => sizes.observe(items);
+  };
   const hashing = createHashing(config, log, {
     waited: (seconds) => metrics.hashWait.observe(seconds),
     ran: (seconds) => metrics.hashRun.observe(seconds),
     shed: (reason) => metrics.hashShed.inc({ reason }),
-    batch: (jobs) => metrics.batches.observe({ what: 'password' }, jobs),
+    batch: batchesOf('password'),
   });
   watchHashing(metrics, hashing);
   const signing = createSigning(log);
@@ -85,8 +89,8 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   // While logins queue for the hashing threads, sharing a statement delays none of them. Shorter than the backlog, or
   // the threads would run out of work meanwhile.
   const lingerMs = (): number => Math.min(MOST_LINGER_MS, hashing.backlogMs() * 0.75);
-  const accountByEmail = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: MOST_LOGINS, lingerMs });
-  const accountById = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: MOST_LOGINS });
+  const accountByEmail = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: MOST_LOGINS, lingerMs, onBatch: batchesOf('account') });
+  const accountById = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: MOST_LOGINS, onBatch: batchesOf('account') });
 
   const needs: RouteNeeds & OpsNeeds = {
     ...{ config, keyring, log, metrics, clock, mysql, redis, scripts, hashing, signing, readiness },
@@ -97,16 +101,16 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     gate,
     forgetFailures: (account) => forgetFailures({ gate, keyring, mysql }, account),
     accountOf: (query) => (query.by === 'email' ? accountByEmail : accountById)(query),
-    openSession: createOpener({ config, keyring, mysql, gate }, lingerMs),
+    openSession: createOpener({ config, keyring, mysql, gate }, lingerMs, batchesOf('opening')),
     flights: createFlights(),
     errands,
     events: relay,
     notify: sender,
     deletionValidators: createDeletionValidators({ config, log, redis, scripts, clock }, handlers),
-    refreshState: refreshReader(mysql, idleMs(config)),
-    rotate: rotator(mysql, idleMs(config)),
-    liveSession: liveSessionReader(mysql),
-    profile: profileReader(mysql),
+    refreshState: refreshReader(mysql, idleMs(config), batchesOf('refresh')),
+    rotate: rotator(mysql, idleMs(config), batchesOf('rotation')),
+    liveSession: liveSessionReader(mysql, batchesOf('session')),
+    profile: profileReader(mysql, batchesOf('profile')),
   };
 
   const readToken = createTokenReader(needs);

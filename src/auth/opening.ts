@@ -1,5 +1,5 @@
 import { record } from '../store/audit.js';
-import { gather } from '../store/gather.js';
+import { gather, type GatherOptions } from '../store/gather.js';
 import type { Tx } from '../store/mysql.js';
 import { insertSessions } from '../store/sessions.js';
 import { holdAccounts, rememberSources, type LoginAccount } from '../store/login-accounts.js';
@@ -30,8 +30,8 @@ const MOST = 32;
  * Stores sessions. Logins that come while the hashing threads have work in any case share a transaction:
  * then a few milliseconds cost nobody anything, and a commit is dear.
  */
-export function createOpener(needs: Needs, lingerMs: () => number): (opening: Opening) => Promise<Opened> {
-  const together = gather((openings: Opening[]) => openAll(needs, openings), { most: MOST, lingerMs });
+export function createOpener(needs: Needs, lingerMs: () => number, onBatch?: GatherOptions['onBatch']): (opening: Opening) => Promise<Opened> {
+  const together = gather((openings: Opening[]) => openAll(needs, openings), { most: MOST, lingerMs, onBatch });
   return async (opening) => (opening.also ? (await openAll(needs, [opening]))[0]! : together(opening));
 }
 

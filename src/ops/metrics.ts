@@ -7,6 +7,9 @@ const FAST = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 /** The histogram measures whole intervals of a timer; what exceeds the interval is the delay. */
 const LOOP_RESOLUTION_MS = 10;
 
+/** What is worked on in batches: passwords by a thread; reads of accounts, sessions, profiles, and writes, by a statement or transaction. */
+export type BatchKind = 'password' | 'account' | 'opening' | 'session' | 'profile' | 'refresh' | 'rotation';
+
 /** Everything that the service counts. Labels are words from closed lists, so that their number stays bounded. */
 export interface Metrics {
   readonly registry: Registry;

@@ -1,4 +1,4 @@
-import { gather } from './gather.js';
+import { gather, type GatherOptions } from './gather.js';
 import { padded } from './mysql.js';
 
 /** Statements under way for one kind of read: a second one goes out while the first is answered. */
@@ -8,12 +8,12 @@ const LANES = 2;
  * Turns many single reads of one event-loop turn into one: keys asked for within the turn are loaded
  * together, `most` at a time; some may be named twice. A key that `load` leaves out gives null.
  */
-export function coalesce<K, V>(load: (keys: K[]) => Promise<Map<K, V>>, most: number): (key: K) => Promise<V | null> {
+export function coalesce<K, V>(load: (keys: K[]) => Promise<Map<K, V>>, most: number, onBatch?: GatherOptions['onBatch']): (key: K) => Promise<V | null> {
   return gather<K, V | null>(
     async (keys) => {
       const found = await load(padded([...new Set(keys)]));
       return keys.map((key) => found.get(key) ?? null);
     },
-    { most, lanes: LANES },
+    { most, lanes: LANES, onBatch },
   );
 }

@@ -5,6 +5,8 @@ export interface GatherOptions {
   most: number;
   /** Batches under way at most: what comes meanwhile waits for the next, so that load makes batches larger, not more. */
   lanes?: number;
+  /** Told how many items each batch has, before it is worked on. */
+  onBatch?: ((items: number) => void) | undefined;
   /** How long a batch may wait for more items, in ms; 0 takes what one event-loop turn brings. */
   lingerMs?: () => number;
 }
@@ -17,7 +19,7 @@ const LATE_MS = 100;
  * the order they came. `work` answers each item by its position. When it throws, each item is tried alone, so that one
  * that cannot be done fails its own caller only; while a store is away (UNAVAILABLE) all of the batch fail at once.
  */
-export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, lanes = Infinity, lingerMs = () => 0 }: GatherOptions): (item: In) => Promise<Out> {
+export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, lanes = Infinity, onBatch, lingerMs = () => 0 }: GatherOptions): (item: In) => Promise<Out> {
   interface Waiting {
     item: In;
     since: number;
@@ -46,6 +48,7 @@ export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, l
       const batch = waiting.length > most ? waiting.splice(0, most) : waiting;
       if (batch === waiting) waiting = [];
       underWay += 1;
+      onBatch?.(batch.length);
       void run(batch).then(landed);
     }
   }

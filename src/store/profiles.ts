@@ -1,4 +1,5 @@
 import { coalesce } from './coalesce.js';
+import type { GatherOptions } from './gather.js';
 import { marks, type Mysql } from './mysql.js';
 import type { Status } from './users.js';
 
@@ -57,7 +58,7 @@ interface Gathered {
 }
 
 /** Reads profiles by user id; the reads of one event-loop turn become one statement. */
-export function profileReader(mysql: Mysql): (id: string) => Promise<Profile | null> {
+export function profileReader(mysql: Mysql, onBatch?: GatherOptions['onBatch']): (id: string) => Promise<Profile | null> {
   return coalesce(async (ids: string[]) => {
     const found = new Map<string, Gathered>();
     for (const row of await mysql.rows<ProfileRow>(`${PROFILES} WHERE u.id IN (${marks(ids.length)})`, ids)) {
@@ -66,7 +67,7 @@ export function profileReader(mysql: Mysql): (id: string) => Promise<Profile | n
       add(one, row);
     }
     return new Map([...found].map(([id, one]) => [id, profile(one)]));
-  }, 32);
+  }, 32, onBatch);
 }
 
 function add(to: Gathered, row: ProfileRow): void {

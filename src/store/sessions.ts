@@ -1,5 +1,5 @@
 import { coalesce } from './coalesce.js';
-import { gather } from './gather.js';
+import { gather, type GatherOptions } from './gather.js';
 import { marks, padded, type Mysql, type Queryable, type Tx } from './mysql.js';
 
 export interface NewSession {
@@ -58,8 +58,8 @@ interface RefreshRow extends Pick<RefreshState, 'id' | 'generation' | 'secretHas
 }
 
 /** Reads sessions for their refresh; the reads of one event-loop turn become one statement. */
-export function refreshReader(mysql: Mysql, idleMs: number): (id: string) => Promise<RefreshState | null> {
-  return coalesce((ids: string[]) => findForRefresh(mysql, ids, idleMs), 64);
+export function refreshReader(mysql: Mysql, idleMs: number, onBatch?: GatherOptions['onBatch']): (id: string) => Promise<RefreshState | null> {
+  return coalesce((ids: string[]) => findForRefresh(mysql, ids, idleMs), 64, onBatch);
 }
 
 async function findForRefresh(on: Queryable, ids: string[], idleMs: number): Promise<Map<string, RefreshState>> {
@@ -118,8 +118,8 @@ const ROTATIONS = { most: 64, lanes: 2 };
  * Makes `toHash` the newest secret of a session if `fromHash` still is and nothing ended the session: of any number of
  * callers with one token exactly one gets true. The rotations of one event-loop turn become one statement.
  */
-export function rotator(mysql: Mysql, idleMs: number): (rotation: Rotation) => Promise<boolean> {
-  return gather((rotations: Rotation[]) => rotate(mysql, rotations, idleMs), ROTATIONS);
+export function rotator(mysql: Mysql, idleMs: number, onBatch?: GatherOptions['onBatch']): (rotation: Rotation) => Promise<boolean> {
+  return gather((rotations: Rotation[]) => rotate(mysql, rotations, idleMs), { ...ROTATIONS, onBatch });
 }
 
 /** Fills a statement up: no session has this id. */
@@ -177,7 +177,7 @@ export async function revokeOthers(on: Queryable, userId: string, keptId: string
 }
 
 /** Gives the user of a session that is alive and whose account is active; read anew for every request, since a revocation holds at once. */
-export function liveSessionReader(mysql: Mysql): (id: string) => Promise<{ userId: string } | null> {
+export function liveSessionReader(mysql: Mysql, onBatch?: GatherOptions['onBatch']): (id: string) => Promise<{ userId: string } | null> {
   return coalesce(async (ids: string[]) => {
     const rows = await mysql.rows<{ id: string; userId: string }>(
       `SELECT s.id, s.user_id AS userId FROM sessions s JOIN users u ON u.id = s.user_id
@@ -186,5 +186,5 @@ export function liveSessionReader(mysql: Mysql): (id: string) => Promise<{ userI
       ids,
     );
     return new Map(rows.map((row) => [row.id, row]));
-  }, 64);
+  }, 64, onBatch);
 }

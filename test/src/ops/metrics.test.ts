@@ -49,11 +49,19 @@ t.test('the pool is shown as it is: threads, queue, and what it refused', async 
   for (const [what, value] of [['threads', 1], ['alive', 1], ['running', 0], ['waiting', 0]] as const) t.equal(idle.get(`idp_hash_pool{what="${what}"}`), value, what);
   t.match(await ops.request('GET', '/pool'), { status: 200, body: { threads: 1, alive: 1, running: 0, waiting: 0, meanRunMs: Number } });
 
-  const work = Promise.allSettled(Array.from({ length: 3000 }, () => app.needs.hashing.hash('x', { network: 'n' })));
+  // Enough at once for refusals, and some that go on until the scrape is there.
+  let isOn = true;
+  let refused = 0;
+  const one = (network: string): Promise<unknown> => app.needs.hashing.hash('x', { network }).catch(() => (refused += 1));
+  const lines = Array.from({ length: 8 }, async (_, n) => {
+    while (isOn) await one(`n${n}`);
+  });
+  const flood = Promise.all(Array.from({ length: 3000 }, () => one('flood')));
   const busy = await scrape();
+  isOn = false;
+  await Promise.all([flood, ...lines]);
   t.equal(busy.get('idp_hash_pool{what="running"}'), 1);
   t.ok(busy.get('idp_hash_pool{what="waiting"}')! > 0);
-  const refused = (await work).filter(({ status }) => status === 'rejected').length;
   t.ok(refused > 0);
   const after = await scrape();
   const grown = (series: string): number => (after.get(series) ?? 0) - (idle.get(series) ?? 0);
@@ -78,6 +86,20 @@ t.test('utilisation is the share of their time that threads were busy, and batch
   const batches = (name: string): number => (busy.get(`idp_batch_size_${name}{what="password"}`) ?? 0) - (idle.get(`idp_batch_size_${name}{what="password"}`) ?? 0);
   t.ok(batches('count') > 0 && batches('count') < batches('sum'), `${batches('sum')} passwords in ${batches('count')} batches`);
   t.equal(batches('sum'), busy.get('idp_hash_run_seconds_count')! - idle.get('idp_hash_run_seconds_count')!);
+});
+
+t.test('what is read and written together is counted by its size', async (t) => {
+  const people = await Promise.all([1, 2, 3].map(() => account()));
+  const before = await scrape();
+  const issued = await Promise.all(people.map(async ({ email, password }) => (await client().login(email, password)).body));
+  await Promise.all(issued.map((tokens) => client().profile(tokens['accessToken'] as string)));
+  await Promise.all(issued.map((tokens) => client().refresh(tokens['refreshToken'])));
+  const after = await scrape();
+  for (const what of ['account', 'opening', 'session', 'profile', 'refresh', 'rotation']) {
+    const grown = (name: string): number => (after.get(`idp_batch_size_${name}{what="${what}"}`) ?? 0) - (before.get(`idp_batch_size_${name}{what="${what}"}`) ?? 0);
+    t.equal(grown('sum'), 3, what);
+    t.ok(grown('count') >= 1 && grown('count') <= 3);
+  }
 });
 
 t.test('a stall of the event loop shows in its delay, once', async (t) => {

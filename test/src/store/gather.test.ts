@@ -34,6 +34,14 @@ t.test('a batch is never larger than it may be, and a full one does not wait', a
   t.same(batches, [[1, 2], [3, 4]]);
 });
 
+t.test('the size of each batch is told', async (t) => {
+  const sizes: number[] = [];
+  const ask = gather(doubler().work, { most: 3, onBatch: (items) => sizes.push(items) });
+  await Promise.all([1, 2, 3, 4].map(ask));
+  await ask(5);
+  t.same(sizes, [3, 1, 1]);
+});
+
 t.test('a linger lets later ones in, once', async (t) => {
   const { batches, work } = doubler();
   const ask = gather(work, { most: 10, lingerMs: () => 60 });
