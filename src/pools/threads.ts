@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { availableParallelism } from 'node:os';
+import { whyNoThread } from './memory.js';
 import { startThread, type Thread, type ThreadOptions } from './thread.js';
 
 export interface ThreadsOptions<Job> extends ThreadOptions {
@@ -43,8 +44,6 @@ interface Waiting<Job, Result> {
 
 /** After a start that failed so long passes before the next, in ms. */
 const RETRY_MS = 500;
-/** What a thread must leave to everybody else on the machine, in bytes. */
-const SPARED = 32 * 2 ** 20;
 /** Each start keeps a core busy for a while; those that serve already shall not suffer. */
 const STARTS_AT_ONCE = Math.max(2, availableParallelism());
 
@@ -65,8 +64,9 @@ export function startThreads<Job, Result>(options: ThreadsOptions<Job>): Threads
   function fill(): void {
     while (!isClosed && !retry && members.size < size && members.size - alive < STARTS_AT_ONCE) {
       const back = leaving.values().next().value;
+      const reason = back ? null : whyNoThread(members.size > 0 ? options.memory : null);
       if (back) welcome(back);
-      else if (members.size > 0 && process.availableMemory() < options.memory + SPARED) fallShort(new Error('the machine lacks memory'));
+      else if (reason !== null) fallShort(new Error(reason));
       else add();
     }
   }

@@ -10,10 +10,8 @@ const FEATURE = ['http/call', 'http/endpoint', 'http/fields', 'http/cookies', 'h
 const MAY_IMPORT: Record<string, string[]> = {
   main: ['app', 'config', 'log', 'store/migrate', 'reload'],
   app: ['auth', 'account', 'http', 'store', 'notify', 'pools', 'events', 'ops', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'schedule', 'routes', 'passwords'],
-  cli: ['auth', 'account', 'http/validate', 'store', 'notify', 'pools', 'events', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'passwords'],
+  cli: ['auth', 'account', 'http/validate', 'store', 'notify', 'pools', 'events', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'passwords', 'http/call', 'http/endpoint', 'http/pipeline', 'http/server', 'ops'],
   reload: ['config', 'errors'],
-  app: ['auth', 'account', 'http', 'store', 'notify', 'pools', 'events', 'ops', 'config', 'errors', 'log', 'keyring', 'clock', 'limits', 'schedule', 'routes'],
-  cli: ['auth', 'account', 'http/validate', 'http/call', 'http/endpoint', 'http/pipeline', 'http/server', 'ops', 'store', 'notify', 'pools', 'events', 'config', 'errors', 'log', 'keyring', 'clock', 'limits'],
   routes: ['auth', 'account', 'http/endpoint'],
   auth: FEATURE,
   account: FEATURE,
