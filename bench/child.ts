@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url';
 /** A program of the bench in a process of its own, which does one job at a time. */
 export interface Child<Job, Result> {
   readonly pid: number;
-  /** Rejects when the job failed, the program ended, or nothing came within `patienceMs`. */
+  isAlive(): boolean;
+  /** Rejects when the job failed, the program ended, or nothing came within `patienceMs`: then it is ended. */
   ask(job: Job, patienceMs: number): Promise<Result>;
   stop: () => Promise<void>;
 }
@@ -30,10 +31,14 @@ export function startChild<Job, Result>(file: string, setup: unknown): Child<Job
 
   return {
     pid: child.pid!,
+    isAlive: () => child.connected,
     ask(job, patienceMs) {
       const id = (asked += 1);
       return new Promise<Result>((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error(`${file} gave no answer within ${patienceMs} ms`)), patienceMs);
+        const timer = setTimeout(() => {
+          reject(new Error(`${file} gave no answer within ${patienceMs} ms`));
+          child.kill('SIGKILL');
+        }, patienceMs);
         const settled = (): void => {
           clearTimeout(timer);
           open = null;

@@ -17,12 +17,12 @@ const START_MS = 15_000;
 const STOP_MS = 12_000;
 
 /**
- * Starts dist/src/main.js in a process of its own; its log goes to a file, as in production.
+ * Starts dist/src/main.js in a process of its own; its log goes to <folder>/<name>.log, as in production.
  * @throws Error with the end of the log when it does not come up
  */
-export async function startPortcullis(env: Record<string, string | undefined>, folder: string, profile: boolean): Promise<Portcullis> {
+export async function startPortcullis(env: Record<string, string | undefined>, folder: string, profile: boolean, name = 'portcullis'): Promise<Portcullis> {
   mkdirSync(folder, { recursive: true });
-  const path = join(folder, 'portcullis.log');
+  const path = join(folder, `${name}.log`);
   const log = openSync(path, 'w');
   const flags = profile ? ['--cpu-prof', `--cpu-prof-dir=${join(folder, 'profile')}`] : [];
   const child = spawn(process.execPath, [...flags, MAIN], { env, stdio: ['ignore', log, log] });

@@ -1,18 +1,20 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '../src/config/load.js';
-import { describeFacts } from './machine.js';
+import type { Finding } from './findings.js';
 import { readOptions, USAGE, type Plan, type ScenarioName } from './options.js';
-import type { Finding } from './rounds.js';
+import { render, save } from './report.js';
+import type { Results } from './results.js';
+import { flood } from './scenarios/flood.js';
 import { login } from './scenarios/login.js';
+import { memory } from './scenarios/memory.js';
 import { mixed } from './scenarios/mixed.js';
 import { overload } from './scenarios/overload.js';
 import { profile } from './scenarios/profile.js';
 import { refresh } from './scenarios/refresh.js';
+import { scale } from './scenarios/scale.js';
 import { FOLDER, openStage, type Stage } from './stage.js';
-import { renderTable } from './table.js';
 
-const SCENARIOS: Record<ScenarioName, (stage: Stage) => Promise<Finding>> = { login, refresh, profile, mixed, overload };
+const SCENARIOS: Record<ScenarioName, (stage: Stage) => Promise<Finding>> = { login, profile, refresh, mixed, overload, flood, scale, memory };
 
 /** Progress goes to standard error, so that standard output holds the table alone. */
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -33,27 +35,36 @@ async function bench(plan: Plan): Promise<number> {
   }
   try {
     const stage = await openStage(plan, say, closers);
-    const findings: [ScenarioName, Finding][] = [];
-    for (const name of plan.only) findings.push([name, await SCENARIOS[name](stage)]);
-    return report(stage, findings);
-  } catch (error) {
-    // What breaks while everything is being stopped is no news.
-    if (interrupted) return await new Promise<never>(() => undefined);
-    throw error;
+    const scenarios: [ScenarioName, Finding][] = [];
+    const results = (): Results => ({ facts: stage.facts, plan, others: stage.others(), scenarios });
+    for (const name of plan.only) {
+      scenarios.push([name, await attempt(name, stage)]);
+      // What breaks while everything is being stopped is no news.
+      if (interrupted) return await new Promise<never>(() => undefined);
+      save(results(), FOLDER);
+    }
+    return report(results());
   } finally {
     if (!interrupted) await closeAll();
   }
 }
 
-function report(stage: Stage, findings: [ScenarioName, Finding][]): number {
-  const { facts, plan } = stage;
-  const others = stage.others();
-  mkdirSync(FOLDER, { recursive: true });
-  const path = join(FOLDER, 'latest.json');
-  writeFileSync(path, `${JSON.stringify({ facts, plan, others, scenarios: Object.fromEntries(findings) }, null, 2)}\n`);
-  process.stdout.write(`\n${describeFacts(facts)}\n${plan.rounds} rounds of ${plan.measureMs / 1000} s each, medians; all programs share the cores; others used ${Math.round(others * 100)} % of them\n\n${renderTable(findings, others)}\n`);
-  say(`\nwritten to ${path}`);
-  const faults = findings.flatMap(([, finding]) => finding.faults);
+/** A scenario that fails takes its own figures along and no others. */
+async function attempt(name: ScenarioName, stage: Stage): Promise<Finding> {
+  const began = performance.now();
+  try {
+    return await SCENARIOS[name](stage);
+  } catch (error) {
+    return { rows: [], targets: [], faults: [`${name} could not be measured: ${(error as Error).message}`] };
+  } finally {
+    say(`${name} took ${Math.round((performance.now() - began) / 1000)} s`);
+  }
+}
+
+function report(results: Results): number {
+  process.stdout.write(`\n${render(results)}`);
+  say(`\nwritten to ${join(FOLDER, 'latest.json')} and ${join(FOLDER, 'charts')}`);
+  const faults = results.scenarios.flatMap(([, finding]) => finding.faults);
   for (const fault of faults) say(`unexpected: ${fault}`);
   return faults.length === 0 ? 0 : 1;
 }

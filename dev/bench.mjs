@@ -4,12 +4,16 @@
  * `npm run bench -- retention …` run that program of bench/ instead.
  */
 import { existsSync } from 'node:fs';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { start } from './child.mjs';
 import { prepare, ROOT } from './prepare.mjs';
 import { createProgress } from './progress.mjs';
 import { startServices } from './services.mjs';
 import { orderlyStop, Refusal } from './shutdown.mjs';
+
+/** For a million accounts in memory, as where people run that many; less on a machine that has little. */
+const BUFFER_POOL = totalmem() >= 8 * 2 ** 30 ? '2G' : '512M';
 
 const progress = createProgress();
 const stopper = orderlyStop({ onSignal: 130 });
@@ -30,7 +34,7 @@ async function bench() {
   const [name, args] = /^[a-z]+$/.test(first) ? [first, rest] : ['run', process.argv.slice(2)];
   const program = join(ROOT, `dist/bench/${name}.js`);
   if (!existsSync(program)) throw new Refusal(`There is no bench/${name}.ts.`);
-  const services = await startServices(join(ROOT, '.local/bench'), { ...progress, fresh: true });
+  const services = await startServices(join(ROOT, '.local/bench'), { ...progress, fresh: true, bufferPool: BUFFER_POOL });
   const env = { ...process.env, ...services.programs, MYSQL_URL: services.mysqlUrl, REDIS_URL: services.redisUrl };
   const child = start(process.execPath, ['--enable-source-maps', program, ...args], { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] });
   return new Promise((resolve, reject) => {

@@ -13,9 +13,9 @@ import { titleOf } from './programs.mjs';
 const asUser = () => (process.getuid?.() === 0 ? ['--user=root'] : []);
 
 /** Small and quick to start, yet an answered commit survives a power cut. */
-const DURABLE = ['--innodb-flush-log-at-trx-commit=1', '--innodb-buffer-pool-size=128M'];
+const DURABLE = ['--innodb-flush-log-at-trx-commit=1'];
 /** For data that is thrown away after the run. */
-const VOLATILE = ['--innodb-flush-log-at-trx-commit=0', '--innodb-doublewrite=0', '--loose-innodb-flush-method=nosync', '--innodb-buffer-pool-size=128M'];
+const VOLATILE = ['--innodb-flush-log-at-trx-commit=0', '--innodb-doublewrite=0', '--loose-innodb-flush-method=nosync'];
 
 /**
  * @param {object} plan
@@ -23,10 +23,11 @@ const VOLATILE = ['--innodb-flush-log-at-trx-commit=0', '--innodb-doublewrite=0'
  * @param {string} plan.home
  * @param {MysqlSecrets} plan.secrets
  * @param {boolean} plan.durable
+ * @param {string} [plan.bufferPool] memory for pages, as the server takes it
  * @param {(port: number) => void} plan.onPort called with the port it got
  * @returns {Promise<import('./daemon.mjs').Daemon & {url: string}>}
  */
-export async function startMysql({ program, home, secrets, durable, onPort }) {
+export async function startMysql({ program, home, secrets, durable, bufferPool = '128M', onPort }) {
   // One folder per maker: neither can read the other's files.
   const data = join(home, program.flavour);
   if (!existsSync(data)) await createData(program, data);
@@ -40,7 +41,7 @@ export async function startMysql({ program, home, secrets, durable, onPort }) {
       '--datadir=.', '--socket=mysql.sock', '--pid-file=mysql.pid', '--init-file=../mysql-init.sql',
       '--bind-address=127.0.0.1', `--port=${port}`, '--loose-mysqlx=0', '--skip-name-resolve', '--local-infile=0',
       '--skip-log-bin', '--performance-schema=0', '--max-connections=500', '--character-set-server=utf8mb4',
-      ...(durable ? DURABLE : VOLATILE),
+      `--innodb-buffer-pool-size=${bufferPool}`, ...(durable ? DURABLE : VOLATILE),
     ];
     try {
       const isReady = (/** @type {string} */ log) => /ready for connections\./.test(log);

@@ -37,9 +37,10 @@ const plainSteps = (say) => (name, _doing, work) => work((done) => say(`${name}:
  * @param {Step} [how.step]
  * @param {boolean} [how.durable] false: fast, and a crash of the machine loses data
  * @param {boolean} [how.fresh] start with empty data
+ * @param {string} [how.bufferPool] memory that MySQL keeps pages in, such as 2G
  * @returns {Promise<Services>}
  */
-export async function startServices(dir, { say, step = plainSteps(say), durable = true, fresh = false }) {
+export async function startServices(dir, { say, step = plainSteps(say), durable = true, fresh = false, bufferPool }) {
   const home = resolve(dir);
   const inUse = join(home, 'in-use.json');
   const holder = claim(inUse);
@@ -55,7 +56,7 @@ export async function startServices(dir, { say, step = plainSteps(say), durable 
   let redisUrl = process.env.REDIS_URL ?? '';
   if (mysqld) {
     mysqlUrl = await begin('mysql', mysqld, (program) =>
-      startMysql({ program, home, durable, secrets: secrets.mysql, onPort: (port) => secrets.savePort('mysql', port) }));
+      startMysql({ program, home, durable, bufferPool, secrets: secrets.mysql, onPort: (port) => secrets.savePort('mysql', port) }));
   }
   if (redisServer) {
     redisUrl = await begin('redis', redisServer, (program) =>

@@ -1,6 +1,5 @@
 import autocannon from 'autocannon';
-import type { Sender } from './traffic.js';
-import { kindOf } from './traffic.js';
+import { kindOf, type Sender } from './traffic.js';
 import type { Window } from './window.js';
 
 /** autocannon looks whether it should stop this often, in ms. */
@@ -25,13 +24,18 @@ export function runClosed(base: string, senders: Sender[], window: Window): Prom
   });
 }
 
+/** By events and not by `onResponse`, for which autocannon takes the headers of every reply apart. */
 function follow(client: autocannon.Client, sender: Sender, window: Window): void {
-  let kind = 'none';
-  const onResponse = (status: number, body: string): void => {
-    kind = kindOf(status, body);
-    const next = sender.next(status, body);
-    if (next !== null) client.setBody(next);
-  };
-  client.setRequests([{ ...sender.first, onResponse }]);
-  client.on('response', (_status: number, _bytes: number, ms: number) => window.reply(performance.now(), kind, ms));
+  client.setRequests(sender.kind === 'fixed' ? sender.requests.map((request) => ({ ...request })) : [sender.next()]);
+  const chunks: Buffer[] = [];
+  client.on('body', (chunk: Buffer) => void chunks.push(chunk));
+  client.on('response', (status: number, _bytes: number, ms: number) => {
+    const text = status === 200 && sender.kind !== 'chain' ? '' : chunks.map((chunk) => chunk.toString('latin1')).join('');
+    chunks.length = 0;
+    window.reply(performance.now(), kindOf(status, text), ms);
+    if (sender.kind === 'fixed') return;
+    if (sender.kind === 'chain' && status === 200) sender.took(text);
+    const { headers, body } = sender.next();
+    client.setHeadersAndBody(headers, body);
+  });
 }

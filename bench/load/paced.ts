@@ -1,12 +1,10 @@
-import { Agent, request } from 'node:http';
-import type { Sender } from './traffic.js';
-import { kindOf } from './traffic.js';
+import { keepTime } from './metronome.js';
+import { kindOf, type Sender } from './traffic.js';
 import type { Window } from './window.js';
+import { openWire, type Reply, type Request, type Wire } from './wire.js';
 
-/** uWebSockets.js closes idle connections after 10 s; ours go before, so that none is closed under a request. */
-const IDLE_MS = 4_000;
-const TIMEOUT_MS = 10_000;
-const MOST_SOCKETS = 4_096;
+/** Until the metronome ticks, in ms. */
+const START_MS = 50;
 
 /**
  * Sends a fixed number of requests per second, evenly spaced, whatever the answers do. Each is timed from the
@@ -14,41 +12,44 @@ const MOST_SOCKETS = 4_096;
  * limit sends each second's requests in one burst.)
  */
 export async function runPaced(base: string, perSecond: number, senders: Sender[], window: Window): Promise<void> {
-  const agent = new Agent({ keepAlive: true, maxSockets: MOST_SOCKETS, timeout: IDLE_MS });
+  const wire = openWire(base);
   const open = new Set<Promise<void>>();
-  const started = performance.now();
-  for (let sent = 0; ; ) {
-    const now = performance.now();
-    if (now >= window.to) break;
-    for (let due = started + (sent * 1000) / perSecond; due <= now; due = started + (sent * 1000) / perSecond) {
-      sent += 1;
-      window.late(due, now - due);
-      const sender = senders[sent % senders.length]!;
-      const one: Promise<void> = send(base, agent, { ...sender.first, body: sender.next(0, '') ?? sender.first.body }).then((kind) => {
-        window.reply(due, kind, performance.now() - due);
+  const next = turns(senders);
+  const started = performance.now() + START_MS;
+  let sent = 0;
+  await keepTime(perSecond, started, window.to, (due) => {
+    for (; sent < due; sent += 1) {
+      const dueAt = started + (sent * 1000) / perSecond;
+      window.late(dueAt, performance.now() - dueAt);
+      const one: Promise<void> = next(wire).then((reply) => {
+        window.reply(dueAt, reply === null ? 'none' : kindOf(reply.status, reply.body), performance.now() - dueAt);
         open.delete(one);
       });
       open.add(one);
     }
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
+  });
   await Promise.all(open);
-  agent.destroy();
+  wire.close();
 }
 
-function send(base: string, agent: Agent, { method, path, headers, body }: Omit<Sender['first'], 'body'> & { body: string | undefined }): Promise<string> {
-  return new Promise((resolve) => {
-    const none = (): void => resolve('none');
-    const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
-    const sent = request(base + path, { method, agent, headers: { ...headers, ...length } }, (reply) => {
-      const chunks: Buffer[] = [];
-      reply.on('data', (chunk: Buffer) => chunks.push(chunk));
-      reply.on('error', none);
-      reply.on('end', () => resolve(kindOf(reply.statusCode!, Buffer.concat(chunks).toString())));
-    });
-    sent.on('error', none);
-    const timer = setTimeout(() => sent.destroy(new Error('no reply')), TIMEOUT_MS);
-    sent.on('close', () => clearTimeout(timer));
-    sent.end(body);
-  });
+/** Sends one request at each call. */
+function turns(senders: Sender[]): (wire: Wire) => Promise<Reply | null> {
+  const [first] = senders;
+  if (first?.kind === 'made') return (wire) => wire.send(first.next());
+  if (first?.kind === 'fixed') {
+    const requests = senders.flatMap((sender) => (sender.kind === 'fixed' ? sender.requests : []));
+    let at = 0;
+    return (wire) => wire.send(requests[at++ % requests.length]!);
+  }
+  const free = senders.filter((sender) => sender.kind === 'chain');
+  // The chain that has rested longest; with none free, its request is one that nobody answered.
+  return async (wire) => {
+    const chain = free.shift();
+    if (!chain) return null;
+    const request: Request = chain.next();
+    const reply = await wire.send(request);
+    if (reply?.status === 200) chain.took(reply.body);
+    free.push(chain);
+    return reply;
+  };
 }

@@ -15,12 +15,12 @@ export interface Window {
   result(): Promise<LoadResult>;
 }
 
-export function openWindow({ warmMs, measureMs, watch }: LoadJob): Window {
+export function openWindow({ warmMs, measureMs, target }: LoadJob): Window {
   const from = performance.now() + warmMs;
   const to = from + measureMs;
   const times = new Map<string, number[]>();
   const lates: number[] = [];
-  const [start, end] = [clocksIn(warmMs, watch), clocksIn(warmMs + measureMs, watch)];
+  const [start, end] = [clocksIn(warmMs, target.pid), clocksIn(warmMs + measureMs, target.pid)];
 
   const inside = (at: number): boolean => at >= from && at < to;
   return {
@@ -45,6 +45,7 @@ export function openWindow({ warmMs, measureMs, watch }: LoadJob): Window {
         perSecond: (replies['200']?.count ?? 0) / (measureMs / 1000),
         cpuUs: ranMs === null || count === 0 ? null : (ranMs * 1000) / count,
         idle: idleShare(before, after),
+        load: (after.own - before.own) / Math.max(1, after.all - before.all),
         lateP99: quantile(ascending(lates), 0.99),
       };
     },
@@ -59,9 +60,16 @@ function tally(values: number[]): Tally {
 interface Clocks extends CoreTimes {
   /** CPU time of the watched process, in ms. */
   ran: number | null;
+  /** CPU time of this one, in ms. */
+  own: number;
 }
 
-const clocksIn = (ms: number, pid: number): Promise<Clocks> => new Promise((resolve) => setTimeout(() => resolve({ ...readCores(), ran: ranMs(pid) }), ms));
+const clocksIn = (ms: number, pid: number): Promise<Clocks> => new Promise((resolve) => setTimeout(() => resolve({ ...readCores(), ran: ranMs(pid), own: ownMs() }), ms));
+
+function ownMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
 
 /** User and system time of a process so far (proc(5), in ticks of 10 ms). */
 function ranMs(pid: number): number | null {

@@ -1,16 +1,29 @@
-import { bareSample, faultsIn, inRounds, ratioOf, rowOf, sampleOf, type Finding } from '../rounds.js';
-import type { Stage } from '../stage.js';
+import { faultsIn, ratioNote, ratios, rowOf, targetOf, type Finding } from '../findings.js';
 import type { LoadResult } from '../load/job.js';
+import { PEER_MODES } from '../peers.js';
+import { bareSample, inRounds, keeper, peerMeasure, sampleOf, whyNoPeer } from '../rounds.js';
+import type { Stage } from '../stage.js';
 
-/** Refreshes in json mode, each connection along its own chain of tokens, beside an empty route and a bare rotation. */
+/** Least multiple of better-auth's session checks. */
+const WANTED = 8;
+
+/** Refreshes in json mode with the limits on, each connection along its own chains of tokens, beside a bare rotation. */
 export async function refresh(stage: Stage): Promise<Finding> {
-  const results: LoadResult[] = [];
-  const keep = (result: LoadResult): LoadResult => (results.push(result), result);
-  const { route, update, full } = await inRounds(stage, 'refresh', {
-    route: async () => sampleOf(keep(await stage.route())),
+  const { keep, kept } = keeper<LoadResult>(stage);
+  const { update, full, peer } = await inRounds(stage, 'refresh', {
     update: async () => bareSample(await stage.sql('update')),
     full: async () => sampleOf(keep(await stage.load({ traffic: 'refresh', pace: { connections: stage.connections } }))),
+    peer: peerMeasure(stage, 'plain', 'peer-session'),
   });
-  const note = `${ratioOf(full, update, 'the bare update').text}; ${ratioOf(full, route, 'the route').text}`;
-  return { rows: [rowOf('empty route', route), rowOf('bare conditional update', update), rowOf('refresh', full, note)], targets: [], faults: faultsIn('refresh', results) };
+  const toPeer = ratios(full, peer);
+  const other = rowOf('peer-beside-refresh', PEER_MODES.plain, peer);
+  return {
+    rows: [
+      rowOf('update', 'bare conditional update', update),
+      rowOf('refresh', 'refresh', full, ratioNote(ratios(full, update), 'the bare update')),
+      { ...other, note: other.perSecond ? `refresh: ${ratioNote(toPeer, 'this')}` : whyNoPeer(stage) },
+    ],
+    targets: [targetOf('refreshes, as a multiple of better-auth get-session', { atLeast: WANTED }, '×', toPeer, whyNoPeer(stage))],
+    faults: faultsIn('refresh', kept()),
+  };
 }
