@@ -56,7 +56,7 @@ export const peerMeasure = (stage: Stage, mode: PeerMode, traffic: 'peer-login' 
   try {
     const target = await stage.peer(mode);
     if (!target) return null;
-    const result = await stage.load({ traffic, target, pace: { connections: stage.connections } });
+    const result = await stage.load({ traffic, target, pace: { connections: traffic === 'peer-login' ? stage.loginConnections : stage.connections } });
     const faults = faultsIn('better-auth', [result]);
     for (const fault of faults) stage.say(`left out: ${fault}`);
     return faults.length > 0 ? null : sampleOf(result);

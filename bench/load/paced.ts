@@ -1,7 +1,7 @@
 import { keepTime } from './metronome.js';
 import { kindOf, type Sender } from './traffic.js';
 import type { Window } from './window.js';
-import { openWire, type Reply, type Request, type Wire } from './wire.js';
+import { openWire, type Wire } from './wire.js';
 
 /** Until the metronome ticks, in ms. */
 const START_MS = 50;
@@ -13,43 +13,44 @@ const START_MS = 50;
  */
 export async function runPaced(base: string, perSecond: number, senders: Sender[], window: Window): Promise<void> {
   const wire = openWire(base);
-  const open = new Set<Promise<void>>();
-  const next = turns(senders);
+  const sendNext = turns(wire, senders);
   const started = performance.now() + START_MS;
-  let sent = 0;
+  let [sent, open] = [0, 0];
+  let whenNoneIsOpen: (() => void) | null = null;
   await keepTime(perSecond, started, window.to, (due) => {
     for (; sent < due; sent += 1) {
       const dueAt = started + (sent * 1000) / perSecond;
       window.late(dueAt, performance.now() - dueAt);
-      const one: Promise<void> = next(wire).then((reply) => {
-        window.reply(dueAt, reply === null ? 'none' : kindOf(reply.status, reply.body), performance.now() - dueAt);
-        open.delete(one);
+      open += 1;
+      sendNext((status, body) => {
+        window.reply(dueAt, status === 0 ? 'none' : kindOf(status, body), performance.now() - dueAt);
+        open -= 1;
+        if (open === 0) whenNoneIsOpen?.();
       });
-      open.add(one);
     }
   });
-  await Promise.all(open);
+  if (open > 0) await new Promise<void>((resolve) => (whenNoneIsOpen = resolve));
   wire.close();
 }
 
 /** Sends one request at each call. */
-function turns(senders: Sender[]): (wire: Wire) => Promise<Reply | null> {
+function turns(wire: Wire, senders: Sender[]): (done: (status: number, body: string) => void) => void {
   const [first] = senders;
-  if (first?.kind === 'made') return (wire) => wire.send(first.next());
+  if (first?.kind === 'made') return (done) => wire.send(first.next(), done);
   if (first?.kind === 'fixed') {
     const requests = senders.flatMap((sender) => (sender.kind === 'fixed' ? sender.requests : []));
     let at = 0;
-    return (wire) => wire.send(requests[at++ % requests.length]!);
+    return (done) => wire.send(requests[at++ % requests.length]!, done);
   }
   const free = senders.filter((sender) => sender.kind === 'chain');
-  // The chain that has rested longest; with none free, its request is one that nobody answered.
-  return async (wire) => {
+  return (done) => {
+    // The chain that has rested longest; with none free, this counts as a request that nobody answered.
     const chain = free.shift();
-    if (!chain) return null;
-    const request: Request = chain.next();
-    const reply = await wire.send(request);
-    if (reply?.status === 200) chain.took(reply.body);
-    free.push(chain);
-    return reply;
+    if (!chain) return done(0, '');
+    wire.send(chain.next(), (status, body) => {
+      if (status === 200) chain.took(body);
+      free.push(chain);
+      done(status, body);
+    });
   };
 }

@@ -66,11 +66,11 @@ export function createSessions(program: number): Sessions {
       const opened = await open(target, count, 1);
       const wire = openWire(target.base);
       const tokens: string[] = [];
+      const send = (request: Request): Promise<string> =>
+        new Promise((resolve, reject) => wire.send(request, (status, body) => (status === 200 ? resolve(body) : reject(new Error(`a refresh answered ${status} ${body}`)))));
       const fetchAll = async (): Promise<void> => {
         for (let one = opened.pop(); one; one = opened.pop()) {
-          const reply = await wire.send(refreshRequest(one.refreshToken, one.address));
-          if (reply?.status !== 200) throw new Error(`a refresh answered ${reply ? `${reply.status}: ${reply.body}` : 'nothing'}`);
-          tokens.push((JSON.parse(reply.body) as { accessToken: string }).accessToken);
+          tokens.push((JSON.parse(await send(refreshRequest(one.refreshToken, one.address))) as { accessToken: string }).accessToken);
         }
       };
       await Promise.all(Array.from({ length: AT_ONCE }, fetchAll)).finally(() => wire.close());

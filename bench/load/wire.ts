@@ -11,15 +11,13 @@ export interface Request {
 export const AGENT = { 'user-agent': 'portcullis-bench' };
 export const JSON_HEADERS = { ...AGENT, 'content-type': 'application/json' };
 
-export interface Reply {
-  status: number;
-  body: string;
-}
-
-/** A client that costs little: kept-alive connections, one request at a time on each, replies with a Content-Length. */
+/**
+ * A client that takes as little of the machine as it can: kept-alive connections, one request at a time on each,
+ * one buffer that all replies are read into, nothing of node:http. It knows replies with a Content-Length alone.
+ */
 export interface Wire {
-  /** Null when no reply came. */
-  send(request: Request): Promise<Reply | null>;
+  /** Calls back once; with status 0 when no reply came. */
+  send(request: Request, done: (status: number, body: string) => void): void;
   close(): void;
 }
 
@@ -27,12 +25,13 @@ export interface Wire {
 const IDLE_MS = 4_000;
 const TIMEOUT_MS = 10_000;
 const MOST_SOCKETS = 8_192;
+const BUFFER = 64 * 1024;
 
 interface Line {
   socket: Socket;
   /** What has come of the reply that is awaited. */
   pending: string;
-  settle: ((reply: Reply | null) => void) | null;
+  done: ((status: number, body: string) => void) | null;
   since: number;
 }
 
@@ -40,65 +39,64 @@ export function openWire(base: string): Wire {
   const { hostname, port, host } = new URL(base);
   const idle: Line[] = [];
   const open = new Set<Line>();
+  const buffer = Buffer.allocUnsafe(BUFFER);
   // One timer for all: a timer per request would cost as much as the request.
   const watch = setInterval(() => {
     const late = performance.now() - TIMEOUT_MS;
-    for (const line of open) if (line.settle && line.since < late) line.socket.destroy();
+    for (const line of open) if (line.done && line.since < late) line.socket.destroy();
   }, 1_000);
 
   function dial(): Line {
-    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-    const line: Line = { socket, pending: '', settle: null, since: 0 };
+    const callback = (bytes: number): boolean => (take(line, buffer.toString('latin1', 0, bytes)), true);
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true, onread: { buffer, callback } });
+    const line: Line = { socket, pending: '', done: null, since: 0 };
     open.add(line);
-    socket.setEncoding('latin1');
-    socket.on('data', (text: string) => take(line, text));
     socket.on('error', () => undefined);
     socket.on('close', () => {
       open.delete(line);
-      settle(line, null);
+      settle(line, 0, '');
     });
     return line;
   }
 
   function take(line: Line, text: string): void {
-    line.pending = line.pending === '' ? text : line.pending + text;
-    const head = line.pending.indexOf('\r\n\r\n');
+    const whole = line.pending === '' ? text : line.pending + text;
+    line.pending = whole;
+    const head = whole.indexOf('\r\n\r\n');
     if (head < 0) return;
-    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(line.pending.slice(0, head))?.[1] ?? 0);
-    if (line.pending.length < head + 4 + length) return;
-    const reply = { status: Number(line.pending.slice(9, 12)), body: line.pending.slice(head + 4, head + 4 + length) };
-    const closes = /\r\nconnection: *close/i.test(line.pending.slice(0, head));
+    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(whole)?.[1] ?? 0);
+    if (whole.length < head + 4 + length) return;
     line.pending = '';
-    if (closes) line.socket.destroy();
-    else idle.push(line);
     line.since = performance.now();
-    settle(line, reply);
+    if (/\r\nconnection: *close/i.test(whole)) line.socket.destroy();
+    else idle.push(line);
+    settle(line, Number(whole.slice(9, 12)), whole.slice(head + 4));
   }
 
-  function settle(line: Line, reply: Reply | null): void {
-    const waiting = line.settle;
-    line.settle = null;
-    waiting?.(reply);
+  function settle(line: Line, status: number, body: string): void {
+    const { done } = line;
+    line.done = null;
+    done?.(status, body);
   }
 
   /** The connection used last is the least likely to be closed. */
-  function pick(): Line | null {
+  function pick(now: number): Line | null {
     for (let line = idle.pop(); line; line = idle.pop()) {
-      if (!line.socket.destroyed && performance.now() - line.since < IDLE_MS) return line;
+      if (!line.socket.destroyed && now - line.since < IDLE_MS) return line;
       line.socket.destroy();
     }
     return open.size < MOST_SOCKETS ? dial() : null;
   }
 
   return {
-    send: (request) =>
-      new Promise((resolve) => {
-        const line = pick();
-        if (!line) return resolve(null);
-        line.settle = resolve;
-        line.since = performance.now();
-        line.socket.write(textOf(request, host), 'latin1');
-      }),
+    send(request, done) {
+      const now = performance.now();
+      const line = pick(now);
+      if (!line) return done(0, '');
+      line.done = done;
+      line.since = now;
+      line.socket.write(textOf(request, host), 'latin1');
+    },
     close() {
       clearInterval(watch);
       for (const line of open) line.socket.destroy();

@@ -15,7 +15,7 @@ export async function flood(stage: Stage): Promise<Finding> {
   const { plan } = stage;
   const [floods, others] = [keeper<LoadResult>(stage), keeper<LoadResult>(stage)];
   const warmMs = FILL_MS + plan.warmMs;
-  const capacity = await stage.load({ traffic: 'login', pace: { connections: stage.connections } });
+  const capacity = await stage.load({ traffic: 'login', pace: { connections: stage.loginConnections } });
   const pace = { perSecond: Math.max(1, TIMES * capacity.perSecond) };
   const { other } = await inRounds(stage, 'flood', {
     other: async () => {

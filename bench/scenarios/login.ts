@@ -11,7 +11,7 @@ export async function login(stage: Stage): Promise<Finding> {
   const { keep, kept } = keeper<LoadResult>(stage);
   const { bare, full, peer } = await inRounds(stage, 'login', {
     bare: async () => bareSample(await stage.hashing()),
-    full: async () => sampleOf(keep(await stage.load({ traffic: 'login', pace: { connections: stage.connections } }))),
+    full: async () => sampleOf(keep(await stage.load({ traffic: 'login', pace: { connections: stage.loginConnections } }))),
     peer: peerMeasure(stage, 'plain', 'peer-login'),
   });
   const toBare = ratios(full, bare);

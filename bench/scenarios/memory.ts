@@ -24,7 +24,7 @@ export async function memory(stage: Stage): Promise<Finding> {
   const { plan, config } = stage;
   const { keep, kept } = keeper<Taken>(stage);
   const warmMs = FILL_MS + plan.warmMs;
-  const { perSecond } = await stage.load({ traffic: 'login', pace: { connections: stage.connections } });
+  const { perSecond } = await stage.load({ traffic: 'login', pace: { connections: stage.loginConnections } });
   const { storm } = await inRounds(stage, 'memory', {
     storm: async () => {
       const { target, stop } = await stage.startNode('portcullis-memory');

@@ -15,7 +15,7 @@ export async function mixed(stage: Stage): Promise<Finding> {
   const { alone, beside } = await inRounds(stage, 'mixed', {
     alone: async () => sampleOf(quiet.keep(await stage.load(paced, 1))),
     beside: async () => {
-      const [flood, result] = await Promise.all([stage.load({ traffic: 'login', pace: { connections: stage.connections } }), stage.load(paced, 1)]);
+      const [flood, result] = await Promise.all([stage.load({ traffic: 'login', pace: { connections: stage.loginConnections } }), stage.load(paced, 1)]);
       logins.keep(flood);
       return sampleOf(busy.keep(result));
     },

@@ -23,7 +23,7 @@ export async function overload(stage: Stage): Promise<Finding> {
   const [normal, storms] = [keeper<LoadResult>(stage), keeper<Storm>(stage)];
   const warmMs = FILL_MS + plan.warmMs;
   const { capacity, goodput } = await inRounds(stage, 'overload', {
-    capacity: async () => sampleOf(normal.keep(await stage.load({ traffic: 'login', pace: { connections: stage.connections } }))),
+    capacity: async () => sampleOf(normal.keep(await stage.load({ traffic: 'login', pace: { connections: stage.loginConnections } }))),
     goodput: async (round) => {
       const perSecond = Math.max(1, TIMES * (round['capacity']?.perSecond ?? 0));
       const { pid } = await stage.target();

@@ -26,7 +26,7 @@ export async function scale(stage: Stage): Promise<Finding> {
 
 async function compare(stage: Stage, small: LoadTarget, large: LoadTarget): Promise<Finding> {
   const { keep, kept } = keeper<LoadResult>(stage);
-  const load = (traffic: Traffic, target: LoadTarget): Measure => async () => sampleOf(keep(await stage.load({ traffic, target, pace: { connections: stage.connections }, sessions: stage.plan.activeSessions })));
+  const load = (traffic: Traffic, target: LoadTarget): Measure => async () => sampleOf(keep(await stage.load({ traffic, target, pace: { connections: traffic === 'login' ? stage.loginConnections : stage.connections }, sessions: stage.plan.activeSessions })));
   const measures = Object.fromEntries(KINDS.flatMap((kind) => [[`${kind} few`, load(kind, small)], [`${kind} many`, load(kind, large)]])) as Record<`${(typeof KINDS)[number]} ${'few' | 'many'}`, Measure>;
   const taken = await inRounds(stage, 'scale', measures);
   const [rows, targets]: [Row[], Target[]] = [[], []];
