@@ -67,7 +67,7 @@ async function npmInstall(): Promise<void> {
     await promisify(execFile)(command, [...first, 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--no-progress', '--loglevel=error'], { cwd: FOLDER, env, timeout: INSTALL_MS });
   } catch (error) {
     const { stderr, message } = error as { stderr?: string; message: string };
-    throw new Error(/^npm (?:error|ERR!) (?!code)(.+)$/m.exec(stderr ?? '')?.[1] ?? message.split('\n')[0]!, { cause: error });
+    throw new Error(/^npm (?:error|ERR!) (?!code|errno|syscall)(.+)$/m.exec(stderr ?? '')?.[1] ?? message.split('\n')[0]!, { cause: error });
   }
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { drawCharts } from './drawing/charts.js';
 import { describeFacts } from './machine.js';
+import { SCENARIOS } from './options.js';
 import type { Results } from './results.js';
 import { renderTable } from './table.js';
 
@@ -32,8 +33,14 @@ export function publish(results: Results): void {
   const [from, to] = [text.indexOf(MARKS[0]), text.indexOf(MARKS[1])];
   if (from < 0 || to < from) throw new Error(`bench/README.md has lost its marks ${MARKS.join(' and ')}`);
   const day = results.facts.at.slice(0, 10);
-  const section = `${MARKS[0]}\n\nOf \`npm run bench${results.plan.quick ? ' -- --quick' : ''}\`, ${day}:\n\n\`\`\`\n${render(results)}\`\`\`\n\n`;
+  const images = drawCharts(results).map(([name]) => `![${name}](charts/${name})\n`).join('');
+  const section = `${MARKS[0]}\n\nOf \`npm run bench${options(results)}\`, ${day}:\n\n${images}\n\`\`\`\n${render(results)}\`\`\`\n\n`;
   writeFileSync(path, text.slice(0, from) + section + text.slice(to));
+}
+
+function options({ plan }: Results): string {
+  const list = [...(plan.quick ? ['--quick'] : []), ...(plan.only.length < SCENARIOS.length ? [`--only ${plan.only.join(',')}`] : [])];
+  return list.length === 0 ? '' : ` -- ${list.join(' ')}`;
 }
 
 function write(folder: string, name: string, text: string): void {

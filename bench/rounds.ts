@@ -67,4 +67,4 @@ export const peerMeasure = (stage: Stage, mode: PeerMode, traffic: 'peer-login' 
 };
 
 /** What stands beside a row of the peer that has no figures. */
-export const whyNoPeer = ({ facts }: Stage): string => (facts.peer.startsWith('skipped') ? facts.peer : 'skipped: it did not answer as it should, see above');
+export const whyNoPeer = ({ facts }: Stage): string => (facts.peer.startsWith('skipped') ? 'skipped: better-auth could not be installed' : 'skipped: better-auth did not answer as it should');

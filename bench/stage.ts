@@ -103,8 +103,13 @@ export async function openStage(plan: Plan, say: (line: string) => void, closers
   const main = await seed(ACCOUNTS, false);
   const child = <Job, Result>(file: string, setup: unknown): (() => Promise<Child<Job, Result>>) => onDemand(() => startChild<Job, Result>(file, setup), closers);
 
-  const startService = (name: string, { database }: Seeded): Promise<Portcullis> => startPortcullis({ ...env, MYSQL_URL: database.url }, FOLDER, plan.profile && name === 'portcullis', name);
-  const service = onDemand(() => startService('portcullis', main), closers);
+  const startService = (name: string, { database }: Seeded): Promise<Portcullis> => startPortcullis({ ...env, MYSQL_URL: database.url }, FOLDER, plan.profile && database === main.database, name);
+  let starts = 0;
+  const service = onDemand(() => {
+    starts += 1;
+    if (starts > 1) say('the service had ended and is started again');
+    return startService(starts > 1 ? `portcullis-${starts}` : 'portcullis', main);
+  }, closers);
   const programs = [0, 1, 2].map((program) => child<LoadJob, LoadResult>('load/main', { program }));
   const hashing = child<HashingJob, HashingResult>('bare/hashing', { threads: config.hashThreads, nice: NICE, engine: config.argon2Engine, hash: passwordHash, password: PASSWORD } satisfies HashingSetup);
   const sql = child<SqlJob, SqlResult>('bare/sql', { url: main.database.url, connections: config.mysqlConnections } satisfies SqlSetup);
@@ -143,7 +148,7 @@ export async function openStage(plan: Plan, say: (line: string) => void, closers
     async load(ask, program = 0) {
       const job: LoadJob = { warmMs, measureMs, sessions: READ, ...ask, target: ask.target ?? (await target()) };
       const result = await (await programs[program]!()).ask(job, job.warmMs + job.measureMs + SLACK_MS);
-      if (!isRunning(job.target.pid)) throw new Error(`the server ended under load: see the logs in ${FOLDER}`);
+      if (!isRunning(job.target.pid)) throw new Error('the server ended under load: see its log in .local/bench');
       return result;
     },
     route: async () => stage.load({ traffic: 'empty', pace: { connections: CONNECTIONS }, target: targetOf(await (await route()).ask('where', SLACK_MS), null) }),

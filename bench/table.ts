@@ -6,10 +6,10 @@ const HEAD = ['', 'per s', 'lowest to highest', 'p50 ms', 'p99 ms', 'lowest to h
 
 /** The findings as text: figures right-aligned under their heads, then the targets. */
 export function renderTable({ scenarios, others }: Results): string {
-  const groups = scenarios.map(([name, { rows }]) => [name, rows.map(cells)] as const);
+  const groups = scenarios.map(([name, { rows, faults }]) => [name, rows.map(cells), faults] as const);
   const widths = HEAD.map((head, column) => Math.max(head.length, ...groups.flatMap(([, rows]) => rows.map((row) => row[column]!.length))));
   const line = (row: readonly string[]): string => row.map((text, column) => (column === 0 || column === HEAD.length - 1 ? text.padEnd(widths[column]!) : text.padStart(widths[column]!))).join('  ').trimEnd();
-  const body = groups.flatMap(([name, rows]) => ['', name, ...(rows.length === 0 ? ['  not measured, see above'] : rows.map((row) => `  ${line(row)}`))]);
+  const body = groups.flatMap(([name, rows, faults]) => ['', name, ...(rows.length === 0 ? faults : rows.map(line)).map((row) => `  ${row}`)]);
   return [`  ${line(HEAD)}`, ...body, '', ...renderTargets(scenarios.flatMap(([, { targets }]) => targets), others)].join('\n');
 }
 

@@ -1,6 +1,6 @@
 import type { Target } from '../findings.js';
 import { gotText, wantedText } from '../table.js';
-import { diamond, dot, line, picture, scale, text } from './svg.js';
+import { diamond, dot, foot, line, picture, scale, text } from './svg.js';
 
 const [WIDTH, TOP, ROW] = [860, 78, 38];
 const [LEFT, RIGHT] = [470, 830];
@@ -17,18 +17,20 @@ function reach({ wanted }: Target, value: number): number {
 }
 
 /** Every promise of the table as one line: the median and its spread, left of the target or right of it. */
-export function figuresChart(targets: Target[], footer: string): string {
-  const height = TOP + targets.length * ROW + 40;
+export function figuresChart(targets: Target[], footer: string[]): string {
+  const height = TOP + targets.length * ROW + 56;
   const grid = TICKS.flatMap(([value, label]) => [
-    line(place(value), TOP - 12, place(value), height - 40, value === 1 ? 'mark' : ''),
+    line(place(value), TOP - 12, place(value), height - 56, value === 1 ? 'mark' : ''),
     text(place(value), TOP - 20, 'small middle faint', label),
   ]);
   const rows = targets.flatMap((target, n) => {
     const y = TOP + n * ROW + 10;
     return [text(24, y, '', target.what), text(24, y + 15, 'small faint', `${wantedText(target)}: ${gotText(target)}`), ...marker(target, y + 3)];
   });
-  return picture(WIDTH, height, 'Figures against their targets: right of the line is better', [...grid, ...rows, text(24, height - 16, 'small faint', footer)]);
+  return picture(WIDTH, height, 'Figures against their targets: right of the line is better', [...legend(), ...grid, ...rows, ...foot(height - 16, footer)]);
 }
+
+const legend = (): string[] => [dot(716, 29, 'good'), text(727, 33, 'small', 'met'), diamond(766, 29, 'bad'), text(778, 33, 'small', 'missed')];
 
 function marker(target: Target, y: number): string[] {
   const { got, met } = target;

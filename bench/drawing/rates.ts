@@ -1,5 +1,5 @@
 import type { Row } from '../findings.js';
-import { bar, line, picture, scale, text } from './svg.js';
+import { bar, foot, line, picture, scale, text } from './svg.js';
 
 const [WIDTH, TOP, BAR, GAP] = [860, 58, 20, 10];
 const [LEFT, RIGHT] = [250, 740];
@@ -26,7 +26,7 @@ const PANELS: [string, Entry[]][] = [
 ];
 
 /** What is done per second beside its bare limit and the peer; each panel has its own scale. */
-export function ratesChart(find: Find, footer: string): string {
+export function ratesChart(find: Find, footer: string[]): string {
   const parts: string[] = [];
   let y = TOP;
   for (const [title, entries] of PANELS) {
@@ -46,5 +46,5 @@ export function ratesChart(find: Find, footer: string): string {
     }
     y += 12;
   }
-  return picture(WIDTH, y + 30, 'Throughput beside the bare limit and beside better-auth', [...parts, text(24, y + 14, 'small faint', footer)]);
+  return picture(WIDTH, y + 46, 'Throughput beside the bare limit and beside better-auth', [...parts, ...foot(y + 30, footer)]);
 }

@@ -32,6 +32,9 @@ const STYLE = [
   '.own-line{stroke:var(--own);stroke-width:6;stroke-linecap:round}.good-line{stroke:var(--good);stroke-width:2.5}.bad-line{stroke:var(--bad);stroke-width:2.5}',
 ].join('\n');
 
+/** Small lines at the foot, the last at `y`. */
+export const foot = (y: number, lines: string[]): string[] => lines.map((one, n) => text(24, y - (lines.length - 1 - n) * 16, 'small faint', one));
+
 /** A whole picture; `title` is also what a screen reader says. */
 export function picture(width: number, height: number, title: string, parts: string[]): string {
   const frame = element('rect', { width, height, rx: 6, class: 'page' });

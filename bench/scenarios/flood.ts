@@ -37,7 +37,7 @@ export async function flood(stage: Stage): Promise<Finding> {
     ],
     targets: [
       targetOf('success of another address beside a flood', { atLeast: WANTED.success }, '%', success),
-      targetOf('p99 of its logins', { atMost: WANTED.ms }, 'ms', other.map((sample) => sample?.p99 ?? null)),
+      targetOf('p99 of logins of that other address', { atMost: WANTED.ms }, 'ms', other.map((sample) => sample?.p99 ?? null)),
     ],
     faults: [...faultsIn('login of the flooding address', floods.kept(), ['200', REFUSED]), ...faultsIn('login of another address', others.kept())],
   };

@@ -31,7 +31,7 @@ export async function mixed(stage: Stage): Promise<Finding> {
     rows: [one, { ...two, cpuUs: null }, { ...three, cpuUs: null }],
     targets: [
       targetOf(`profile p99 at ${PER_SECOND}/s beside saturating logins`, { atMost: WANTED.ms }, 'ms', beside.map((sample) => sample?.p99 ?? null)),
-      targetOf('the same, as a multiple of p99 alone', { atMost: WANTED.times }, '×', ratios(beside, alone, 'p99')),
+      targetOf('the same p99, as a multiple of p99 alone', { atMost: WANTED.times }, '×', ratios(beside, alone, 'p99')),
     ],
     faults: [...faultsIn('profile', [...quiet.kept(), ...busy.kept()]), ...faultsIn('login', logins.kept())],
   };

@@ -49,10 +49,10 @@ export async function overload(stage: Stage): Promise<Finding> {
     ],
     targets: [
       targetOf(`accepted logins at ${TIMES} times capacity, as a share of the peak`, { atLeast: WANTED.goodput }, '', held),
-      targetOf('p99 of the accepted', { atMost: WANTED.queues * config.hashQueueMs }, 'ms', goodput.map((sample) => sample?.p99 ?? null)),
-      targetOf('p99 of the refusals', { atMost: WANTED.refusalMs }, 'ms', taken.map(({ logins }) => logins.replies[REFUSED]?.p99 ?? null)),
-      targetOf('refresh p99 meanwhile', { atMost: WANTED.refreshMs }, 'ms', taken.map(({ refreshes }) => refreshes.replies['200']?.p99 ?? null)),
-      targetOf('memory gained over the storm, as a share of all', { atMost: WANTED.growth }, '%', growth, 'the system does not tell'),
+      targetOf('p99 of accepted logins in that storm', { atMost: WANTED.queues * config.hashQueueMs }, 'ms', goodput.map((sample) => sample?.p99 ?? null)),
+      targetOf('p99 of refusals in that storm', { atMost: WANTED.refusalMs }, 'ms', taken.map(({ logins }) => logins.replies[REFUSED]?.p99 ?? null)),
+      targetOf('refresh p99 in that storm', { atMost: WANTED.refreshMs }, 'ms', taken.map(({ refreshes }) => refreshes.replies['200']?.p99 ?? null)),
+      targetOf('memory gained over that storm, as a share of all', { atMost: WANTED.growth }, '%', growth, 'the system does not tell'),
     ],
     faults: [...faultsIn('login', normal.kept()), ...faultsIn('login under overload', taken.map(({ logins }) => logins), ['200', REFUSED]), ...faultsIn('refresh under overload', taken.map(({ refreshes }) => refreshes))],
   };
