@@ -3,6 +3,7 @@ import { createTokenReader } from './auth/access-token.js';
 import { createFlights } from './auth/flights.js';
 import { forgetFailures } from './auth/forgiveness.js';
 import { authenticate } from './auth/authenticate.js';
+import { createDeviceLabels } from './auth/device.js';
 import { createGate } from './auth/gate.js';
 import { createOpener } from './auth/opening.js';
 import { createHeldReplies } from './auth/held-replies.js';
@@ -101,7 +102,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     gate,
     forgetFailures: (account) => forgetFailures({ gate, keyring, mysql }, account),
     accountOf: (query) => (query.by === 'email' ? accountByEmail : accountById)(query),
-    openSession: createOpener({ config, keyring, mysql, gate }, lingerMs, batchesOf('opening')),
+    openSession: createOpener({ config, keyring, mysql, gate, deviceLabel: createDeviceLabels() }, lingerMs, batchesOf('opening')),
     flights: createFlights(),
     errands,
     events: relay,

@@ -21,7 +21,10 @@ export interface Opening {
 /** What became of it: `changed` when the account ended or its password changed since it was read. */
 export type Opened = { kind: 'open' } | { kind: 'changed' } | { kind: 'refused'; error: unknown };
 
-type Needs = Pick<AttemptNeeds, 'config' | 'keyring' | 'mysql' | 'gate'>;
+type Needs = Pick<AttemptNeeds, 'config' | 'keyring' | 'mysql' | 'gate'> & {
+  /** What to call the device of a User-Agent. */
+  deviceLabel: (userAgent: string) => string | null;
+};
 
 /** Openings in one transaction at most. */
 const MOST = 32;
@@ -47,7 +50,7 @@ async function openAll(needs: Needs, openings: Opening[]): Promise<Opened[]> {
   }
 }
 
-async function open(tx: Tx, { config, keyring, gate }: Needs, openings: Opening[], settled: Map<Opening, Promise<unknown>>): Promise<Opened[]> {
+async function open(tx: Tx, { config, keyring, gate, deviceLabel }: Needs, openings: Opening[], settled: Map<Opening, Promise<unknown>>): Promise<Opened[]> {
   for (const { also } of openings) await also?.(tx);
   // A reset or deletion that commits meanwhile must not be survived by what its old password opened.
   const held = await holdAccounts(tx, openings.map(({ attempt }) => attempt.account));
@@ -61,7 +64,7 @@ async function open(tx: Tx, { config, keyring, gate }: Needs, openings: Opening[
   );
   // After the gate has spoken: a refused login must leave no session and no familiar source.
   const opened = openings.filter((_, i) => outcomes[i]!.kind === 'open');
-  await insertSessions(tx, opened.map(({ draft, attempt, deviceName }) => sessionRow(config, draft, attempt.call, deviceName)));
+  await insertSessions(tx, opened.map(({ draft, attempt, deviceName }) => sessionRow(config, draft, attempt.call, deviceName?.trim() || deviceLabel(attempt.call.userAgent))));
   await record(tx, ...opened.map(({ attempt, risks }) => ({ ...auditOf(keyring, attempt), status: 'success' as const, ...(risks.length > 0 ? { detail: { risks } } : {}) })));
   await rememberSources(tx, opened.filter(({ attempt }) => !attempt.account.remembered).map(({ attempt }) => ({ id: attempt.account.id, source: attempt.source })));
   return outcomes;

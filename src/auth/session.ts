@@ -24,14 +24,14 @@ export function draftSession(keyring: Deps['keyring'], userId: string, amr: stri
   return { userId, amr, refresh: mintRefreshToken(keyring, uuid(), 0, newSecret()) };
 }
 
-/** The row of a drafted session. */
-export function sessionRow(config: Deps['config'], draft: Draft, call: Call, deviceName: string | undefined): NewSession {
+/** The row of a drafted session; `device` is what its owner knows the device by. */
+export function sessionRow(config: Deps['config'], draft: Draft, call: Pick<Call, 'ip'>, device: string | null): NewSession {
   return {
     id: draft.refresh.sessionId,
     userId: draft.userId,
     secretHash: sha256(draft.refresh.secret),
     amr: draft.amr,
-    device: (deviceName ?? call.userAgent).slice(0, 255) || null,
+    device: device?.slice(0, 255) ?? null,
     ip: call.ip,
     idleMs: idleMs(config),
     absoluteMs: config.sessionAbsoluteDays * DAY_MS,
