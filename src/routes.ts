@@ -6,12 +6,14 @@ import { forgotPassword, resetPassword, type PasswordResetNeeds } from './accoun
 import { register } from './account/register.js';
 import { restoreRequest } from './account/restore-request.js';
 import { restore } from './account/restore.js';
+import { csrfToken } from './auth/csrf-token.js';
 import { login, type LoginNeeds } from './auth/login.js';
 import { logout } from './auth/logout.js';
 import { verifyLogin } from './auth/mfa.js';
 import { changePassword, type PasswordChangeNeeds } from './auth/password-change.js';
 import { profile } from './auth/profile.js';
 import { refresh, type RefreshNeeds } from './auth/refresh.js';
+import { endOtherSessions, endSession, sessions } from './auth/sessions.js';
 import type { Deps } from './deps.js';
 import { row, type Row } from './http/endpoint.js';
 
@@ -31,6 +33,10 @@ export const ROUTES: Row<RouteNeeds>[] = [
   row('post',   '/api/auth/password/forgot',          'anyone', 'cookie', 'password-forgot', '-',       forgotPassword),
   row('post',   '/api/auth/password/reset',           'anyone', 'cookie', 'password-reset',  '-',       resetPassword),
   row('post',   '/api/auth/password/change',          'user',   'cookie', 'password-change', '-',       changePassword),
+  row('get',    '/api/auth/csrf',                     'user',   'safe',   null,              '-',       csrfToken),
+  row('get',    '/api/auth/sessions',                 'user',   'safe',   null,              '-',       sessions),
+  row('delete', '/api/auth/sessions/{id}',            'user',   'cookie', null,              '-',       endSession),
+  row('delete', '/api/auth/sessions',                 'user',   'cookie', null,              '-',       endOtherSessions),
   ...['/api/auth/account', '/auth/account'].flatMap((account) => [
     row('post',   `${account}/delete-request`,        'user',   'cookie', 'delete-request',  '-',       deleteRequest),
     row('delete',  account,                           'user',   'cookie', 'delete',          '-',       deleteAccount),

@@ -165,6 +165,47 @@ export async function revoke(on: Queryable, id: string, reason: RevokeReason): P
   return affected > 0;
 }
 
+const LIVE = 'revoked_at IS NULL AND deleted_at IS NULL AND expires_at > UTC_TIMESTAMP(3)';
+
+/** Revokes one live session of an account; false when the account has no such session. */
+export async function revokeOwn(on: Queryable, userId: string, id: string, reason: RevokeReason): Promise<boolean> {
+  const { affected } = await on.run(`UPDATE sessions SET revoked_at = UTC_TIMESTAMP(3), revoked_reason = ? WHERE id = ? AND user_id = ? AND ${LIVE}`, [reason, id, userId]);
+  return affected > 0;
+}
+
+/** Revokes every live session of an account but one, and gives how many. */
+export async function revokeOthers(on: Queryable, userId: string, keptId: string, reason: RevokeReason): Promise<number> {
+  const { affected } = await on.run(`UPDATE sessions SET revoked_at = UTC_TIMESTAMP(3), revoked_reason = ? WHERE user_id = ? AND id <> ? AND ${LIVE}`, [reason, userId, keptId]);
+  return affected;
+}
+
+/** A live session as its owner sees it. */
+export interface LiveSession {
+  id: string;
+  createdAt: Date;
+  lastUsedAt: Date;
+  expiresAt: Date;
+  device: string | null;
+  ipAddress: string | null;
+}
+
+/** Sessions listed at most. */
+export const MOST_LISTED = 100;
+
+/** The live sessions of an account, the newest first. */
+export const listLive = (on: Queryable, userId: string): Promise<LiveSession[]> =>
+  on.rows(
+    `SELECT id, created_at AS createdAt, COALESCE(rotated_at, created_at) AS lastUsedAt, expires_at AS expiresAt, device, ip_address AS ipAddress
+     FROM sessions WHERE user_id = ? AND ${LIVE} ORDER BY created_at DESC, id DESC LIMIT ${MOST_LISTED}`,
+    [userId],
+  );
+
+/** What is left of a session, in ms; 0 when there is none. */
+export async function leftOf(on: Queryable, id: string): Promise<number> {
+  const [row] = await on.rows<{ leftMs: unknown }>(`SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), expires_at) DIV 1000 AS leftMs FROM sessions WHERE id = ? AND ${LIVE}`, [id]);
+  return Number(row?.leftMs ?? 0);
+}
+
 export async function revokeAll(on: Queryable, userId: string, reason: RevokeReason): Promise<number> {
   const { affected } = await on.run('UPDATE sessions SET revoked_at = UTC_TIMESTAMP(3), revoked_reason = ? WHERE user_id = ? AND revoked_at IS NULL AND deleted_at IS NULL', [reason, userId]);
   return affected;
