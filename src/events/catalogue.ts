@@ -4,6 +4,11 @@ const instant = (description: string) => Type.String({ format: 'date-time', desc
 const userId = Type.String({ format: 'uuid', description: 'Id of the account.' });
 const email = Type.String({ description: 'Address of the account.' });
 
+const factors = {
+  factors: Type.Integer({ description: 'Second factors that the account has now; the recovery codes together are one.' }),
+  recoveryCodes: Type.Integer({ description: 'Recovery codes that are unused now.' }),
+};
+
 /** Every event that other services may hear, with the fields its message carries beside id, type and time. */
 export const EVENTS = {
   'identity.user.pre_deletion_validate': Type.Object(
@@ -31,6 +36,10 @@ export const EVENTS = {
     { userId, email, by: Type.Union([Type.Literal('reset'), Type.Literal('change')], { description: 'reset: by a token from a mail, all sessions ended; change: by the former password, the other sessions ended.' }) },
     { description: 'An account has a new password.' },
   ),
+  'identity.mfa.enabled': Type.Object({ userId, ...factors }, { description: 'An account got a second factor: logins ask for it from now on.' }),
+  'identity.mfa.disabled': Type.Object({ userId, ...factors }, { description: 'The second factors of an account were removed: its password alone signs in.' }),
+  'identity.mfa.recovery_codes_replaced': Type.Object({ userId, ...factors }, { description: 'An account got new recovery codes; the former ones are worthless.' }),
+  'identity.mfa.recovery_code_used': Type.Object({ userId, ...factors }, { description: 'A recovery code stood in for the second factor at a login.' }),
   'identity.session.reuse_detected': Type.Object(
     { userId, sessionId: Type.String({ format: 'uuid', description: 'The session, now revoked.' }) },
     { description: 'A refresh token that had been replaced was used again: its session was revoked.' },

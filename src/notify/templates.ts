@@ -24,6 +24,10 @@ export const TEMPLATES = {
   account_restorable: { critical: true, only: 'EMAIL', values: ['restorableUntil'] },
   password_reset_requested: { critical: true, only: 'EMAIL', values: ['token', 'link', 'expiresAt'] },
   password_changed: { critical: true, values: [] },
+  mfa_enabled: { critical: true, values: ['at', 'ipAddress', 'recoveryCodes'] },
+  mfa_disabled: { critical: true, values: ['at', 'ipAddress', 'recoveryCodes'] },
+  mfa_recovery_codes_replaced: { critical: true, values: ['at', 'ipAddress', 'recoveryCodes'] },
+  mfa_recovery_code_used: { critical: true, values: ['at', 'ipAddress', 'recoveryCodes'] },
 } as const satisfies Record<string, { critical: boolean; only?: Channel; values: string[] }>;
 
 export type TemplateName = keyof typeof TEMPLATES;

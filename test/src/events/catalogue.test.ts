@@ -13,6 +13,10 @@ const samples: { [T in EventType]: EventFields<T> } = {
   'identity.user.registered': { userId: ANN, email: 'ann@example.com' },
   'identity.user.email_verified': { userId: ANN, email: 'ann@example.com' },
   'identity.user.password_changed': { userId: ANN, email: 'ann@example.com', by: 'reset' },
+  'identity.mfa.enabled': { userId: ANN, factors: 2, recoveryCodes: 10 },
+  'identity.mfa.disabled': { userId: ANN, factors: 0, recoveryCodes: 0 },
+  'identity.mfa.recovery_codes_replaced': { userId: ANN, factors: 2, recoveryCodes: 10 },
+  'identity.mfa.recovery_code_used': { userId: ANN, factors: 2, recoveryCodes: 9 },
   'identity.session.reuse_detected': { userId: ANN, sessionId: ANN },
 };
 
