@@ -14,6 +14,7 @@ export const LIMITS = {
   'login-ip': { setting: 'limitLoginIp', by: 'network', redisDown: 'refuse' },
   'refresh-ip': { setting: 'limitRefreshIp', by: 'network', redisDown: 'local' },
   'refresh-session': { setting: 'limitRefreshSession', by: 'session', redisDown: 'local' },
+  'mfa': { setting: 'limitMfa', by: 'user', redisDown: 'refuse' },
   'delete-request': { setting: 'limitDeleteRequest', by: 'user', redisDown: 'refuse' },
   'delete': { setting: 'limitDelete', by: 'user', redisDown: 'refuse' },
   'restore-request': { setting: 'limitRestoreRequest', by: 'network', redisDown: 'refuse' },

@@ -31,6 +31,7 @@ export const testEnv = (mysqlUrl: string, redisUrl: string): Record<string, stri
   LOCKOUT_MINUTES: '0.15,0.3,0.6',
   LIMIT_REFRESH_SESSION: '0',
   LIMIT_REFRESH_IP: '0',
+  LIMIT_MFA: '0',
   LIMIT_DELETE_REQUEST: '0',
   LIMIT_DELETE: '0',
   LIMIT_RESTORE_REQUEST: '0',
