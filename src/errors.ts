@@ -20,6 +20,8 @@ export const ERRORS = {
   ACCOUNT_INACTIVE: { status: 403, title: 'The account is disabled.' },
   NOT_FOUND: { status: 404, title: 'There is nothing at this path.' },
   METHOD_NOT_ALLOWED: { status: 405, title: 'This path does not answer that method.' },
+  MFA_ALREADY_ENROLLED: { status: 409, title: 'An authenticator app is set up already; it must be removed first.' },
+  MFA_NOT_ENROLLED: { status: 409, title: 'No second factor is set up, or none waits to be confirmed.' },
   DELETION_BLOCKED: { status: 409, title: 'Another service objects to the deletion.' },
   RESTORE_EXPIRED: { status: 410, title: 'The grace period of the deleted account is over.' },
   PAYLOAD_TOO_LARGE: { status: 413, title: 'The request body is too large.' },

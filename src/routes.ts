@@ -7,13 +7,16 @@ import { register } from './account/register.js';
 import { restoreRequest } from './account/restore-request.js';
 import { restore } from './account/restore.js';
 import { csrfToken } from './auth/csrf-token.js';
+import { factors } from './auth/factor-list.js';
 import { login, type LoginNeeds } from './auth/login.js';
 import { logout } from './auth/logout.js';
 import { verifyLogin } from './auth/mfa.js';
 import { changePassword, type PasswordChangeNeeds } from './auth/password-change.js';
 import { profile } from './auth/profile.js';
+import { renewRecoveryCodes } from './auth/recovery-codes.js';
 import { refresh, type RefreshNeeds } from './auth/refresh.js';
 import { endOtherSessions, endSession, sessions } from './auth/sessions.js';
+import { confirmTotp, enrolTotp, removeTotp } from './auth/totp.js';
 import type { Deps } from './deps.js';
 import { row, type Row } from './http/endpoint.js';
 
@@ -37,6 +40,11 @@ export const ROUTES: Row<RouteNeeds>[] = [
   row('get',    '/api/auth/sessions',                 'user',   'safe',   null,              '-',       sessions),
   row('delete', '/api/auth/sessions/{id}',            'user',   'cookie', null,              '-',       endSession),
   row('delete', '/api/auth/sessions',                 'user',   'cookie', null,              '-',       endOtherSessions),
+  row('get',    '/api/auth/mfa',                      'user',   'safe',   null,              '-',       factors),
+  row('post',   '/api/auth/mfa/totp',                 'user',   'cookie', 'mfa',             '-',       enrolTotp),
+  row('post',   '/api/auth/mfa/totp/confirm',         'user',   'cookie', 'mfa',             '-',       confirmTotp),
+  row('delete', '/api/auth/mfa/totp',                 'user',   'cookie', 'mfa',             '-',       removeTotp),
+  row('post',   '/api/auth/mfa/recovery-codes',       'user',   'cookie', 'mfa',             '-',       renewRecoveryCodes),
   ...['/api/auth/account', '/auth/account'].flatMap((account) => [
     row('post',   `${account}/delete-request`,        'user',   'cookie', 'delete-request',  '-',       deleteRequest),
     row('delete',  account,                           'user',   'cookie', 'delete',          '-',       deleteAccount),

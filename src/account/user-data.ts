@@ -156,6 +156,7 @@ export const USER_TABLES: Readonly<Record<string, UserTable>> = {
   mfa_factors: {
     owner: 'user_id',
     purge: gone,
+    lapse: [{ where: `verified_at IS NULL AND created_at < ${daysAgo(1)}`, erasure: gone }],
     sheet: {
       name: 'mfa',
       from: 'mfa_factors t',

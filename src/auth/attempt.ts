@@ -29,7 +29,9 @@ export interface Attempt {
   /** Finds the account again, to see a lock that was cleared or set meanwhile. */
   reread: () => Promise<LoginAccount | null>;
   call: Call;
-  action: Extract<AuditEntry['action'], 'login' | 'mfa' | 'password.changed'>;
+  action: AuditEntry['action'];
+  /** Facts that each of its audit entries carries. */
+  detail?: Record<string, unknown>;
 }
 
 /**
@@ -88,7 +90,7 @@ export async function fail({ gate, mysql, keyring, log, metrics, heldReplies }: 
     await gate.recorded(ticket.bucket);
   }
   const locked = penalty.ownLockMs > 0;
-  await record(mysql, { ...auditOf(keyring, attempt), status: 'failure', detail: { outcome: code, locked } });
+  await record(mysql, { ...auditOf(keyring, attempt), status: 'failure', detail: { ...attempt.detail, outcome: code, locked } });
   log.info({ requestId: call.requestId, action: attempt.action, outcome: code, locked, ip: call.ip }, 'attempt refused');
   const holdMs = Math.max(penalty.delayMs, lockMs > 0 ? LOCKING_MS : 0);
   await heldReplies.hold(nextTick(call, failedAt + holdMs), call.gone);

@@ -4,17 +4,19 @@ import { ApiError } from '../errors.js';
 import { endpoint } from '../http/endpoint.js';
 import type { Call } from '../http/call.js';
 import { sha256 } from '../keyring.js';
-import { findMfaToken, findTotp, spendMfaToken, spendRecoveryCode, spendTotpStep } from '../store/mfa.js';
+import { findMfaToken, spendMfaToken, type Method } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
 import { reply } from '../store/redis.js';
 import type { LoginAccount } from '../store/login-accounts.js';
+import { lockActive } from '../store/users.js';
 import { enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
-import { recoveryCodeHashes, totpStep } from './factors.js';
+import { announce, wake, type NewsNeeds } from './factor-news.js';
+import { spendCode } from './factor-use.js';
 import { sourceOf } from './identity.js';
 import { Delivered, draftSession } from './session.js';
 import { demandUsable, draftJob, signIn, type SignInNeeds } from './sign-in.js';
 
-export type VerifyNeeds = SignInNeeds & Pick<Deps, 'redis'>;
+export type VerifyNeeds = SignInNeeds & NewsNeeds & Pick<Deps, 'redis'>;
 
 const body = Type.Object({
   mfaToken: Type.String({ minLength: 1, maxLength: 128, description: 'From the reply of the login.', examples: ['3y3X5hYw0m8m0jvXQy1l8j0H1r0v4S3y0h2s5m7n9p1'] }),
@@ -33,18 +35,20 @@ export const verifyLogin = endpoint({
   handle: async (needs: VerifyNeeds, call) => {
     const { mfaToken, method, code } = call.body;
     const tokenHash = sha256(mfaToken);
-    const attempt = await begin(needs, call, tokenHash);
+    const attempt = await begin(needs, call, tokenHash, method);
     const ticket = await enter(needs, attempt);
     const { account } = attempt;
     const signedIn = await releaseOnThrow(needs, ticket, async () => {
       demandUsable(account, needs.config);
-      const spendFactor = await factorSpender(needs, account.id, method, code);
       const draft = draftSession(needs.keyring, account.id, ['pwd', method === 'totp' ? 'otp' : 'recovery']);
       const accessToken = (): Promise<string> => needs.signing.sign(draftJob(needs, account, draft));
       const also = async (tx: Tx): Promise<void> => {
+        // The account's row first, like every change of factors: its events keep their order, and nobody waits in a circle.
+        if (!(await lockActive(tx, account))) throw new ApiError('MFA_TOKEN_INVALID');
         if (!(await spendMfaToken(tx, tokenHash))) throw new ApiError('MFA_TOKEN_INVALID');
         // Rolls back, so that the token stays good for another try.
-        if (!(await spendFactor(tx))) throw new WrongFactor();
+        if (!(await spendCode(tx, needs, account.id, method, code))) throw new WrongFactor();
+        if (method === 'recovery_code') await announce(tx, needs, call, account.id, 'recoveryCodeUsed');
       };
       return signIn(needs, attempt, ticket, { draft, accessToken, also }).then(
         (opened) => {
@@ -57,13 +61,15 @@ export const verifyLogin = endpoint({
         },
       );
     });
-    return signedIn ?? fail(needs, attempt, ticket, 'MFA_INVALID');
+    if (!signedIn) return fail(needs, attempt, ticket, 'MFA_INVALID');
+    if (method === 'recovery_code') wake(needs);
+    return signedIn;
   },
 });
 
 class WrongFactor extends Error {}
 
-async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Call, tokenHash: Buffer): Promise<Attempt & { account: LoginAccount }> {
+async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Call, tokenHash: Buffer, method: Method): Promise<Attempt & { account: LoginAccount }> {
   const source = sourceOf(keyring, call);
   const known = await findMfaToken(mysql, tokenHash);
   const reread = (): Promise<LoginAccount | null> => (known ? accountOf({ by: 'id', value: known.userId, source }) : Promise.resolve(null));
@@ -73,13 +79,5 @@ async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Ca
     await reply(redis.ping());
     throw new ApiError('MFA_TOKEN_INVALID');
   }
-  return { email: account.email, account, source, reread, call, action: 'mfa' };
-}
-
-/** What uses the factor up inside the transaction; false when the code is wrong or was used. */
-async function factorSpender({ mysql, keyring, clock }: SignInNeeds, userId: string, method: 'totp' | 'recovery_code', code: string): Promise<(tx: Tx) => Promise<boolean>> {
-  if (method === 'recovery_code') return (tx) => spendRecoveryCode(tx, userId, recoveryCodeHashes(keyring, userId, code));
-  const factor = await findTotp(mysql, userId);
-  const step = factor && totpStep(keyring, factor, code, clock.now());
-  return (tx) => (factor && step !== null ? spendTotpStep(tx, factor.id, step) : Promise.resolve(false));
+  return { email: account.email, account, source, reread, call, action: 'mfa', detail: { method, factors: account.factors.length } };
 }

@@ -65,7 +65,12 @@ async function open(tx: Tx, { config, keyring, gate, deviceLabel }: Needs, openi
   // After the gate has spoken: a refused login must leave no session and no familiar source.
   const opened = openings.filter((_, i) => outcomes[i]!.kind === 'open');
   await insertSessions(tx, opened.map(({ draft, attempt, deviceName }) => sessionRow(config, draft, attempt.call, deviceName?.trim() || deviceLabel(attempt.call.userAgent))));
-  await record(tx, ...opened.map(({ attempt, risks }) => ({ ...auditOf(keyring, attempt), status: 'success' as const, ...(risks.length > 0 ? { detail: { risks } } : {}) })));
+  await record(tx, ...opened.map((opening) => ({ ...auditOf(keyring, opening.attempt), status: 'success' as const, ...factsOf(opening) })));
   await rememberSources(tx, opened.filter(({ attempt }) => !attempt.account.remembered).map(({ attempt }) => ({ id: attempt.account.id, source: attempt.source })));
   return outcomes;
+}
+
+function factsOf({ attempt: { detail }, risks }: Opening): { detail?: Record<string, unknown> } {
+  const facts = { ...detail, ...(risks.length > 0 ? { risks } : {}) };
+  return Object.keys(facts).length > 0 ? { detail: facts } : {};
 }

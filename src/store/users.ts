@@ -30,6 +30,12 @@ export async function setPasswordHash(tx: Tx, id: string, hash: string): Promise
   await tx.run('UPDATE users SET password_hash = ? WHERE id = ?', [hash, id]);
 }
 
+/** Locks the row of an active account; false when there is none, or when its password is another than the one that was read. */
+export async function lockActive(tx: Tx, { id, passwordHash }: { id: string; passwordHash: string | null }): Promise<boolean> {
+  const [row] = await tx.rows<{ passwordHash: string | null }>("SELECT password_hash AS passwordHash FROM users WHERE id = ? AND status = 'active' AND deleted_at IS NULL FOR UPDATE", [id]);
+  return row !== undefined && row.passwordHash === passwordHash;
+}
+
 // By the database's clock, like everything that is compared with deleted_at.
 const DUE = 'deleted_at < UTC_TIMESTAMP(3) - INTERVAL ? DAY';
 

@@ -3,7 +3,7 @@ import { Secret, TOTP } from 'otpauth';
 import { v4 as uuid } from 'uuid';
 import { recoveryCodeHashes, sealTotpSecret } from '../../src/auth/factors.js';
 import type { Deps } from '../../src/deps.js';
-import { insertFactor, insertRecoveryCodes } from '../../src/store/mfa.js';
+import { insertFactor, putRecoveryCodes } from '../../src/store/mfa.js';
 
 export interface NewAccount {
   email?: string;
@@ -53,5 +53,5 @@ export async function addTotp({ mysql, keyring }: Pick<Deps, 'mysql' | 'keyring'
 }
 
 export async function addRecoveryCodes({ mysql, keyring }: Pick<Deps, 'mysql' | 'keyring'>, userId: string, codes: string[]): Promise<void> {
-  await mysql.transaction((tx) => insertRecoveryCodes(tx, userId, codes.map((code) => recoveryCodeHashes(keyring, userId, code)[0]!)));
+  await mysql.transaction((tx) => putRecoveryCodes(tx, userId, codes.map((code) => recoveryCodeHashes(keyring, userId, code)[0]!)));
 }

@@ -165,3 +165,32 @@ t.test('the failed reply is held as that of a password', async (t) => {
   await failing;
   t.ok(performance.now() - started >= 150);
 });
+
+t.test('fifty logins at once with one code, of an app or of recovery: one success', async (t) => {
+  // So many wrong codes lock an account at once; here the code alone must decide.
+  const open = await startApp(t, { LOGIN_DELAYS_S: '0', LOCKOUT_THRESHOLD: '100' });
+  for (const method of ['totp', 'recovery_code']) {
+    for (const shared of [false, true]) {
+      const { id, email, password } = await open.account();
+      const totp = await addTotp(open.app.needs, id);
+      await addRecoveryCodes(open.app.needs, id, ['aaaa-1111', 'bbbb-2222']);
+      const one = await challenge(open.client(), email, password);
+      const tokens = await Promise.all(Array.from({ length: 50 }, () => (shared ? Promise.resolve(one) : challenge(open.client(), email, password))));
+      const code = method === 'totp' ? totp(open.app.needs.clock.now()) : 'aaaa-1111';
+      const answers = await Promise.all(tokens.map((token) => verify(open.client(), token, method, code)));
+      t.same(tally(answers), { OK: 1, [shared ? 'MFA_TOKEN_INVALID' : 'MFA_INVALID']: 49 }, `${method}, ${shared ? 'one token' : 'fifty tokens'}`);
+      const [row] = await open.app.needs.mysql.rows<{ n: unknown }>('SELECT COUNT(*) AS n FROM sessions WHERE user_id = ?', [id]);
+      t.equal(Number(row!.n), 1);
+    }
+  }
+});
+
+t.test('fifty logins at once with one code lock the account after the one that counts', async (t) => {
+  for (const method of ['totp', 'recovery_code']) {
+    const { email, password, code } = await secured();
+    const tokens = await Promise.all(Array.from({ length: 50 }, () => challenge(client(), email, password)));
+    const right = method === 'totp' ? code() : 'aaaa-1111';
+    const counts = tally(await Promise.all(tokens.map((token) => verify(stranger(), token, method, right))));
+    t.same(counts, { OK: 1, MFA_INVALID: 5, ACCOUNT_LOCKED: 44 });
+  }
+});
