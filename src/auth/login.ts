@@ -80,7 +80,7 @@ type Known = Attempt & { account: LoginAccount };
 /** What a right password leads to; null when the account changed while it was checked, so that it must be checked anew. */
 async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, { renewed, token }: { renewed: string | null; token: string | null }, draft: Draft, deviceName: string | undefined): Promise<SignedIn | null> {
   const { account } = attempt;
-  if (token === null) return challenge(needs, attempt, ticket);
+  if (token === null) return challenge(needs, attempt, ticket, deviceName);
   const accessToken = (): Promise<string> => Promise.resolve(token);
   if (renewed === null) return signIn(needs, attempt, ticket, { draft, accessToken, deviceName });
   const also = (tx: Tx): Promise<void> => renewPasswordHash(tx, account.id, account.passwordHash!, renewed);
@@ -88,13 +88,13 @@ async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, { rene
 }
 
 /** A second factor is due: no session yet, and the gate's counts stay. */
-async function challenge({ mysql, keyring, gate, metrics }: LoginNeeds, attempt: Known, ticket: Ticket): Promise<SignedIn | null> {
+async function challenge({ mysql, keyring, gate, metrics }: LoginNeeds, attempt: Known, ticket: Ticket, deviceName: string | undefined): Promise<SignedIn | null> {
   const { account } = attempt;
   const token = newMfaToken();
   const stored = await mysql.transaction(async (tx) => {
     const [held] = await holdAccounts(tx, [account]);
     if (!held) return false;
-    await insertMfaToken(tx, token.hash, account.id, MFA_TOKEN_MS);
+    await insertMfaToken(tx, { hash: token.hash, userId: account.id, device: deviceName ?? null, lifeMs: MFA_TOKEN_MS });
     await record(tx, { ...auditOf(keyring, attempt), status: 'success', detail: { outcome: 'mfa_required' } });
     return true;
   });

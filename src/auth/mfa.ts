@@ -50,7 +50,7 @@ export const verifyLogin = endpoint({
         if (!(await spendCode(tx, needs, account.id, method, code))) throw new WrongFactor();
         if (method === 'recovery_code') await announce(tx, needs, call, account.id, 'recoveryCodeUsed');
       };
-      return signIn(needs, attempt, ticket, { draft, accessToken, also }).then(
+      return signIn(needs, attempt, ticket, { draft, accessToken, deviceName: attempt.deviceName, also }).then(
         (opened) => {
           if (!opened) throw new ApiError('MFA_TOKEN_INVALID');
           return opened;
@@ -69,15 +69,15 @@ export const verifyLogin = endpoint({
 
 class WrongFactor extends Error {}
 
-async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Call, tokenHash: Buffer, method: Method): Promise<Attempt & { account: LoginAccount }> {
+async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Call, tokenHash: Buffer, method: Method): Promise<Attempt & { account: LoginAccount; deviceName: string | undefined }> {
   const source = sourceOf(keyring, call);
   const known = await findMfaToken(mysql, tokenHash);
   const reread = (): Promise<LoginAccount | null> => (known ? accountOf({ by: 'id', value: known.userId, source }) : Promise.resolve(null));
   const account = await reread();
-  if (!account) {
+  if (!known || !account) {
     // Fails closed like every other login while the gate cannot be asked.
     await reply(redis.ping());
     throw new ApiError('MFA_TOKEN_INVALID');
   }
-  return { email: account.email, account, source, reread, call, action: 'mfa', detail: { method, factors: account.factors.length } };
+  return { email: account.email, account, source, reread, call, action: 'mfa', deviceName: known.device ?? undefined, detail: { method, factors: account.factors.length } };
 }

@@ -1,13 +1,21 @@
 import { v4 as uuid } from 'uuid';
 import { tuples, type Queryable, type Tx } from './mysql.js';
 
-export async function insertMfaToken(tx: Tx, hash: Buffer, userId: string, lifeMs: number): Promise<void> {
-  await tx.run('INSERT INTO mfa_tokens (token_hash, user_id, expires_at) VALUES (?, ?, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)', [hash, userId, lifeMs * 1000]);
+/** A login whose password was right and whose second factor is awaited; `device` is the name that the client gave it. */
+export interface NewMfaToken {
+  hash: Buffer;
+  userId: string;
+  device: string | null;
+  lifeMs: number;
 }
 
-/** The user of a token that is neither used nor expired. */
-export async function findMfaToken(on: Queryable, hash: Buffer): Promise<{ userId: string } | null> {
-  const [row] = await on.rows<{ userId: string }>('SELECT user_id AS userId FROM mfa_tokens WHERE token_hash = ? AND expires_at > UTC_TIMESTAMP(3)', [hash]);
+export async function insertMfaToken(tx: Tx, { hash, userId, device, lifeMs }: NewMfaToken): Promise<void> {
+  await tx.run('INSERT INTO mfa_tokens (token_hash, user_id, device, expires_at) VALUES (?, ?, ?, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)', [hash, userId, device, lifeMs * 1000]);
+}
+
+/** What a token that is neither used nor expired stands for. */
+export async function findMfaToken(on: Queryable, hash: Buffer): Promise<{ userId: string; device: string | null } | null> {
+  const [row] = await on.rows<{ userId: string; device: string | null }>('SELECT user_id AS userId, device FROM mfa_tokens WHERE token_hash = ? AND expires_at > UTC_TIMESTAMP(3)', [hash]);
   return row ?? null;
 }
 

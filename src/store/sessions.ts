@@ -211,12 +211,6 @@ export async function revokeAll(on: Queryable, userId: string, reason: RevokeRea
   return affected;
 }
 
-/** Revokes all sessions of an account but one. */
-export async function revokeOthers(on: Queryable, userId: string, keptId: string, reason: RevokeReason): Promise<number> {
-  const { affected } = await on.run('UPDATE sessions SET revoked_at = UTC_TIMESTAMP(3), revoked_reason = ? WHERE user_id = ? AND id <> ? AND revoked_at IS NULL AND deleted_at IS NULL', [reason, userId, keptId]);
-  return affected;
-}
-
 /** Gives the user of a session that is alive and whose account is active; read anew for every request, since a revocation holds at once. */
 export function liveSessionReader(mysql: Mysql, onBatch?: GatherOptions['onBatch']): (id: string) => Promise<{ userId: string } | null> {
   return coalesce(async (ids: string[]) => {

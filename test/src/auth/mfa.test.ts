@@ -79,6 +79,13 @@ t.test('a token confirms one login, also when many try at once', async (t) => {
   t.equal(Number(row!.n), 1);
 });
 
+t.test('the session has the name that the device got with the password', async (t) => {
+  const { id, email, password, code } = await secured();
+  const token = (await client().request('POST', '/api/auth/login', { body: { email, password, deviceName: 'Ann’s phone' } })).body['mfaToken'];
+  t.equal(codeOf(await verify(client(), token, 'totp', code())), 'OK');
+  t.same(await mysql.rows('SELECT device FROM sessions WHERE user_id = ?', [id]), [{ device: 'Ann’s phone' }]);
+});
+
 t.test('one recovery code used in two logins at once counts for one', async (t) => {
   const { email, password } = await secured();
   const tokens = await Promise.all([challenge(client(), email, password), challenge(client(), email, password)]);
