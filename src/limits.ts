@@ -12,6 +12,7 @@ import type { Scripts } from './store/scripts.js';
  */
 export const LIMITS = {
   'login-ip': { setting: 'limitLoginIp', by: 'network', redisDown: 'refuse' },
+  'oauth': { setting: 'limitOAuth', by: 'network', redisDown: 'refuse' },
   'refresh-ip': { setting: 'limitRefreshIp', by: 'network', redisDown: 'local' },
   'refresh-session': { setting: 'limitRefreshSession', by: 'session', redisDown: 'local' },
   'mfa': { setting: 'limitMfa', by: 'user', redisDown: 'refuse' },

@@ -97,6 +97,25 @@ export const origins: Reader<string[]> = (text) =>
     return origin;
   });
 
+/** What browsers would run, or show as a page of nobody. */
+const SCRIPT_SCHEMES = ['javascript:', 'data:', 'vbscript:', 'blob:', 'about:', 'file:'];
+
+/** URIs that are compared byte for byte and written into headers: absolute, in plain ASCII, without a fragment. */
+export const redirectUris: Reader<string[]> = (text) =>
+  list(text).map((uri) => {
+    if (!/^[\x21-\x7e]+$/.test(uri) || uri.includes('#') || !URL.canParse(uri) || SCRIPT_SCHEMES.includes(new URL(uri).protocol)) {
+      throw new Error('absolute URIs in ASCII such as https://app.example.com/signed-in, without a fragment, comma-separated');
+    }
+    return uri;
+  });
+
+/** The URL that paths of the service are added to. */
+export const baseUrl: Reader<string> = (text) => {
+  const read = new URL(url('http:', 'https:')(text));
+  if (read.search !== '' || read.hash !== '' || read.username !== '') throw new Error('a URL without query, fragment and user, such as https://id.example.com');
+  return read.href.replace(/\/+$/, '');
+};
+
 /** base64 or base64url of at least 32 bytes. What is neither is refused: Buffer would drop it and read the rest. */
 export const secret: Reader<Buffer> = (text) => {
   const bytes = /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, 'base64') : Buffer.alloc(0);

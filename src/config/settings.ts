@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { oauthProviders } from './oauth-providers.js';
 import * as read from './readers.js';
 
 /** One setting: variable, reader, default text (null: it must be given) and the sentence that documents it. */
@@ -32,6 +33,7 @@ export const SETTINGS = {
     tlsKeyFile: setting('TLS_KEY_FILE', read.optional(read.string), '', 'PEM private key that belongs to TLS_CERT_FILE.'),
     trustTlsProxy: setting('TRUST_TLS_PROXY', read.flag, '0', 'Set to 1 when a proxy in front speaks TLS: replies carry HSTS.'),
     trustedProxies: setting('TRUSTED_PROXIES', read.cidrs, privateRanges, 'Proxies whose X-Forwarded-For or Forwarded header is believed.'),
+    publicUrl: setting('PUBLIC_URL', read.optional(read.baseUrl), '', 'URL at which clients reach the service, such as https://id.example.com; without it the host that a request names is taken.'),
     corsOrigins: setting('CORS_ORIGINS', read.origins, '', 'Exact origins that browsers may call from, comma-separated.'),
     cookieDomainXsrf: setting('COOKIE_DOMAIN_XSRF', read.optional(read.domain), '', 'Domain attribute of the XSRF-TOKEN cookie, for scripts on a sibling host.'),
   },
@@ -66,8 +68,14 @@ export const SETTINGS = {
     mfaIssuer: setting('MFA_ISSUER', read.string, 'Portcullis', 'Name that authenticator apps show for accounts of this service.'),
     lockoutFamiliarSources: setting('LOCKOUT_FAMILIAR_SOURCES', read.flag, '1', 'Networks and devices that an account has logged in from count in a bucket of their own, so that strangers cannot lock the owner out.'),
   },
+  'Other providers': {
+    oauthProviders: setting('OAUTH_PROVIDERS_FILE', read.optional(oauthProviders), '', 'JSON file of the OpenID Connect providers that people may sign in with, [{"id", "issuer", "clientId", "clientSecret", "scopes"}]; for the eyes of the service alone.'),
+    oauthRedirectUris: setting('OAUTH_REDIRECT_URIS', read.redirectUris, '', 'URIs that the redirect flow may deliver tokens to, compared byte for byte, comma-separated.'),
+    oauthTimeoutMs: setting('OAUTH_TIMEOUT_MS', read.int(50, 10000), '5000', 'Longest time that one step of the redirect flow waits for the provider, in milliseconds.'),
+  },
   Limits: {
     limitLoginIp: setting('LIMIT_LOGIN_IP', read.limit, '0', 'Logins per client address, n/seconds; 0 is off, here and below.'),
+    limitOAuth: setting('LIMIT_OAUTH', read.limit, '60/300', 'Sign-ins with another provider begun, per client address.'),
     limitRefreshSession: setting('LIMIT_REFRESH_SESSION', read.limit, '30/300', 'Refreshes per session.'),
     limitRefreshIp: setting('LIMIT_REFRESH_IP', read.limit, '300/300', 'Refreshes per client address (IPv6: per /64).'),
     limitMfa: setting('LIMIT_MFA', read.limit, '10/300', 'Changes of second factors tried, per account.'),
