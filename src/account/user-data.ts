@@ -185,6 +185,7 @@ export const USER_TABLES: Readonly<Record<string, UserTable>> = {
   mfa_recovery_codes: { owner: 'user_id', purge: gone, sheet: 'hashes of secrets' },
   mfa_tokens: { owner: 'user_id', purge: gone, lapse: [{ where: 'expires_at < UTC_TIMESTAMP(3)', erasure: gone }], sheet: 'hashes of secrets that live for minutes' },
   account_tokens: { owner: 'user_id', purge: gone, lapse: [{ where: 'expires_at < UTC_TIMESTAMP(3)', erasure: gone }], sheet: 'hashes of secrets that live for a while' },
+  oauth_identities: { owner: 'user_id', purge: gone, sheet: 'names of the person at other providers; the profiles say which' },
   login_sources: { owner: 'user_id', purge: gone, lapse: [{ where: `last_seen_at < ${daysAgo(FAMILIAR_DAYS)}`, erasure: gone }], sheet: 'keyed hashes; the addresses behind them stand with the sessions and in the audit log' },
   notification_outbox: { owner: 'user_id', purge: gone, sheet: 'messages on their way to the same person' },
   // What is not published yet goes out first; the relay deletes it with the last event of the account.
@@ -210,6 +211,7 @@ export const REDIS_KEYS: Readonly<Record<string, { person: 'keyed hash' | 'none'
   limit: { person: 'keyed hash', purge: 'lapses with its window', export: 'counts of the limits' },
   otp: { person: 'keyed hash', purge: 'lapses with the code, or 3 h after the last failure', export: 'hashes of secrets' },
   otpIssues: { person: 'keyed hash', purge: 'lapses 24 h after the last issue', export: 'counts of codes' },
+  oauthFlow: { person: 'none', purge: 'lapses after 10 min', export: 'a sign-in at another provider, before anyone knows whose' },
   events: { person: 'none', purge: 'trimmed after EVENTS_KEEP_DAYS: consumers must hear of the purge by name', export: 'repeats what the audit log says' },
   relayLease: { person: 'none', purge: 'lapses after 1 s', export: 'which node relays' },
   deletionAnswers: { person: 'none', purge: 'lapses with the question', export: 'what other services said' },

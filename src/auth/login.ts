@@ -4,14 +4,13 @@ import { normaliseEmail } from '../email.js';
 import { endpoint } from '../http/endpoint.js';
 import { json, type Call, type Reply } from '../http/call.js';
 import { seconds } from '../http/fields.js';
-import { record } from '../store/audit.js';
-import { insertMfaToken } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
-import { holdAccounts, renewPasswordHash, type LoginAccount } from '../store/login-accounts.js';
-import { auditOf, demandRoom, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
+import { renewPasswordHash, type LoginAccount } from '../store/login-accounts.js';
+import { demandRoom, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
+import { challenge } from './challenge.js';
 import { sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';
-import { MFA_TOKEN_MS, newMfaToken } from './mfa-token.js';
+import { MFA_TOKEN_MS } from './mfa-token.js';
 import { Delivered, draftSession, type Draft } from './session.js';
 import { demandUsable, draftJob, signIn, type SignInNeeds } from './sign-in.js';
 
@@ -80,26 +79,12 @@ type Known = Attempt & { account: LoginAccount };
 /** What a right password leads to; null when the account changed while it was checked, so that it must be checked anew. */
 async function proceed(needs: LoginNeeds, attempt: Known, ticket: Ticket, { renewed, token }: { renewed: string | null; token: string | null }, draft: Draft, deviceName: string | undefined): Promise<SignedIn | null> {
   const { account } = attempt;
-  if (token === null) return challenge(needs, attempt, ticket, deviceName);
+  if (token === null) {
+    const due = await challenge(needs, attempt, ticket, { firstFactor: 'pwd', device: deviceName ?? null });
+    return due && json(200, { mfaRequired: true, ...due });
+  }
   const accessToken = (): Promise<string> => Promise.resolve(token);
   if (renewed === null) return signIn(needs, attempt, ticket, { draft, accessToken, deviceName });
   const also = (tx: Tx): Promise<void> => renewPasswordHash(tx, account.id, account.passwordHash!, renewed);
   return signIn(needs, { ...attempt, account: { ...account, passwordHash: renewed } }, ticket, { draft, accessToken, deviceName, also });
-}
-
-/** A second factor is due: no session yet, and the gate's counts stay. */
-async function challenge({ mysql, keyring, gate, metrics }: LoginNeeds, attempt: Known, ticket: Ticket, deviceName: string | undefined): Promise<SignedIn | null> {
-  const { account } = attempt;
-  const token = newMfaToken();
-  const stored = await mysql.transaction(async (tx) => {
-    const [held] = await holdAccounts(tx, [account]);
-    if (!held) return false;
-    await insertMfaToken(tx, { hash: token.hash, userId: account.id, device: deviceName ?? null, lifeMs: MFA_TOKEN_MS });
-    await record(tx, { ...auditOf(keyring, attempt), status: 'success', detail: { outcome: 'mfa_required' } });
-    return true;
-  });
-  if (!stored) return null;
-  await gate.release(ticket);
-  metrics.logins.inc({ outcome: 'mfa_required' });
-  return json(200, { mfaRequired: true, mfaToken: token.text, methods: account.factors, expiresIn: MFA_TOKEN_MS / 1000 });
 }

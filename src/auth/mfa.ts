@@ -4,7 +4,7 @@ import { ApiError } from '../errors.js';
 import { endpoint } from '../http/endpoint.js';
 import type { Call } from '../http/call.js';
 import { sha256 } from '../keyring.js';
-import { findMfaToken, spendMfaToken, type Method } from '../store/mfa.js';
+import { findMfaToken, spendMfaToken, type Method, type NewMfaToken } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
 import { reply } from '../store/redis.js';
 import type { LoginAccount } from '../store/login-accounts.js';
@@ -24,7 +24,7 @@ const body = Type.Object({
   code: Type.String({ minLength: 1, maxLength: 64, examples: ['123456'] }),
 });
 
-/** POST /api/auth/mfa/verify-login: the second factor of a login whose password was right. Failures count in the login gate. */
+/** POST /api/auth/mfa/verify-login: the second factor of a login whose first was right. Failures count in the login gate. */
 export const verifyLogin = endpoint({
   tag: 'Signing in',
   summary: 'Finish a login with the second factor',
@@ -40,7 +40,7 @@ export const verifyLogin = endpoint({
     const { account } = attempt;
     const signedIn = await releaseOnThrow(needs, ticket, async () => {
       demandUsable(account, needs.config);
-      const draft = draftSession(needs.keyring, account.id, ['pwd', method === 'totp' ? 'otp' : 'recovery']);
+      const draft = draftSession(needs.keyring, account.id, [attempt.firstFactor, method === 'totp' ? 'otp' : 'recovery']);
       const accessToken = (): Promise<string> => needs.signing.sign(draftJob(needs, account, draft));
       const also = async (tx: Tx): Promise<void> => {
         // The account's row first, like every change of factors: its events keep their order, and nobody waits in a circle.
@@ -69,7 +69,9 @@ export const verifyLogin = endpoint({
 
 class WrongFactor extends Error {}
 
-async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Call, tokenHash: Buffer, method: Method): Promise<Attempt & { account: LoginAccount; deviceName: string | undefined }> {
+type Begun = Attempt & { account: LoginAccount; deviceName: string | undefined } & Pick<NewMfaToken, 'firstFactor'>;
+
+async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Call, tokenHash: Buffer, method: Method): Promise<Begun> {
   const source = sourceOf(keyring, call);
   const known = await findMfaToken(mysql, tokenHash);
   const reread = (): Promise<LoginAccount | null> => (known ? accountOf({ by: 'id', value: known.userId, source }) : Promise.resolve(null));
@@ -79,5 +81,5 @@ async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Ca
     await reply(redis.ping());
     throw new ApiError('MFA_TOKEN_INVALID');
   }
-  return { email: account.email, account, source, reread, call, action: 'mfa', deviceName: known.device ?? undefined, detail: { method, factors: account.factors.length } };
+  return { email: account.email, account, source, reread, call, action: 'mfa', firstFactor: known.firstFactor, deviceName: known.device ?? undefined, detail: { method, factors: account.factors.length } };
 }

@@ -1,21 +1,25 @@
 import { v4 as uuid } from 'uuid';
 import { tuples, type Queryable, type Tx } from './mysql.js';
 
-/** A login whose password was right and whose second factor is awaited; `device` is the name that the client gave it. */
+/** What a login proved before its second factor, as `amr` says it: a password, or a sign-in at another provider. */
+export type FirstFactor = 'pwd' | 'fed';
+
+/** A login whose first factor was right and whose second is awaited; `device` is the name that the client gave it. */
 export interface NewMfaToken {
   hash: Buffer;
   userId: string;
+  firstFactor: FirstFactor;
   device: string | null;
   lifeMs: number;
 }
 
-export async function insertMfaToken(tx: Tx, { hash, userId, device, lifeMs }: NewMfaToken): Promise<void> {
-  await tx.run('INSERT INTO mfa_tokens (token_hash, user_id, device, expires_at) VALUES (?, ?, ?, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)', [hash, userId, device, lifeMs * 1000]);
+export async function insertMfaToken(tx: Tx, { hash, userId, firstFactor, device, lifeMs }: NewMfaToken): Promise<void> {
+  await tx.run('INSERT INTO mfa_tokens (token_hash, user_id, first_factor, device, expires_at) VALUES (?, ?, ?, ?, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)', [hash, userId, firstFactor, device, lifeMs * 1000]);
 }
 
 /** What a token that is neither used nor expired stands for. */
-export async function findMfaToken(on: Queryable, hash: Buffer): Promise<{ userId: string; device: string | null } | null> {
-  const [row] = await on.rows<{ userId: string; device: string | null }>('SELECT user_id AS userId, device FROM mfa_tokens WHERE token_hash = ? AND expires_at > UTC_TIMESTAMP(3)', [hash]);
+export async function findMfaToken(on: Queryable, hash: Buffer): Promise<Pick<NewMfaToken, 'userId' | 'firstFactor' | 'device'> | null> {
+  const [row] = await on.rows<Pick<NewMfaToken, 'userId' | 'firstFactor' | 'device'>>('SELECT user_id AS userId, first_factor AS firstFactor, device FROM mfa_tokens WHERE token_hash = ? AND expires_at > UTC_TIMESTAMP(3)', [hash]);
   return row ?? null;
 }
 

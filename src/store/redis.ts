@@ -104,6 +104,8 @@ export const KEYS = {
   otp: (account: string, use: 'delete' | 'restore'): string => `idp:{${account}}:otp:${use}`,
   /** When codes were issued to an account. */
   otpIssues: (account: string): string => `idp:{${account}}:otp-issues`,
+  /** A redirect flow that waits for its provider, by the hash of its state. */
+  oauthFlow: (state: string): string => `idp:{${state}}:oauth`,
   /** The stream of events; the contract with consumers, and the only key without a TTL. */
   events: 'idp:events',
   /** Names the relay that publishes now. Its tag is the whole name of the stream, so that both share a slot. */
