@@ -20,7 +20,7 @@ export type AttemptNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' |
   accountOf: (query: LoginQuery) => Promise<LoginAccount | null>;
 };
 
-/** One try to prove who somebody is, by password or by second factor: both pass the same gate. */
+/** One try to prove who somebody is, by password, second factor or another provider: all pass the same gate. */
 export interface Attempt {
   /** The address as it is compared; the one stored when an account is known. */
   email: string;

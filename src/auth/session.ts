@@ -18,10 +18,12 @@ export interface Draft {
   userId: string;
   amr: string[];
   refresh: RefreshToken;
+  /** The session ends after so long unless it is refreshed before, in ms; null: after its idle time. */
+  firstUseMs: number | null;
 }
 
-export function draftSession(keyring: Deps['keyring'], userId: string, amr: string[]): Draft {
-  return { userId, amr, refresh: mintRefreshToken(keyring, uuid(), 0, newSecret()) };
+export function draftSession(keyring: Deps['keyring'], userId: string, amr: string[], firstUseMs: number | null = null): Draft {
+  return { userId, amr, firstUseMs, refresh: mintRefreshToken(keyring, uuid(), 0, newSecret()) };
 }
 
 /** The row of a drafted session; `device` is what its owner knows the device by. */
@@ -33,13 +35,14 @@ export function sessionRow(config: Deps['config'], draft: Draft, call: Pick<Call
     amr: draft.amr,
     device: device?.slice(0, 255) ?? null,
     ip: call.ip,
-    idleMs: idleMs(config),
+    // The first refresh gives it the idle time, as every refresh does.
+    idleMs: Math.min(draft.firstUseMs ?? Infinity, idleMs(config)),
     absoluteMs: config.sessionAbsoluteDays * DAY_MS,
   };
 }
 
 /** What is left of a new session, in ms. */
-export const newSessionMs = (config: Deps['config']): number => Math.min(config.sessionIdleDays, config.sessionAbsoluteDays) * DAY_MS;
+export const newSessionMs = (config: Deps['config'], { firstUseMs }: Pick<Draft, 'firstUseMs'>): number => Math.min(firstUseMs ?? Infinity, Math.min(config.sessionIdleDays, config.sessionAbsoluteDays) * DAY_MS);
 
 /** What a client is given. Durations in seconds. */
 export interface Tokens {

@@ -10,7 +10,7 @@ import { accessTokenJob } from './access-token.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
 import type { Opened, Opening } from './opening.js';
-import { deliver, lifetimes, newSessionMs, type Delivered, type Draft } from './session.js';
+import { deliver, lifetimes, newSessionMs, type Delivered, type Draft, type Tokens } from './session.js';
 
 export type SignInNeeds = AttemptNeeds & Pick<Deps, 'clock' | 'signing' | 'signingKeys'> & { openSession: (opening: Opening) => Promise<Opened> };
 
@@ -18,7 +18,7 @@ export type SignInNeeds = AttemptNeeds & Pick<Deps, 'clock' | 'signing' | 'signi
  * Whether a right password is of no use: the account is deleted or disabled.
  * @throws ApiError ACCOUNT_DELETED with permanentDeletionAt, ACCOUNT_INACTIVE
  */
-export function demandUsable(account: LoginAccount, config: Deps['config']): void {
+export function demandUsable(account: Pick<LoginAccount, 'deletedAt' | 'status'>, config: Deps['config']): void {
   if (account.deletedAt) {
     throw new ApiError('ACCOUNT_DELETED', { permanentDeletionAt: permanentDeletionAt(config, account.deletedAt).toISOString() });
   }
@@ -26,8 +26,9 @@ export function demandUsable(account: LoginAccount, config: Deps['config']): voi
 }
 
 /** What has to be signed for the session of a draft. */
-export function draftJob(needs: Pick<Deps, 'config' | 'clock' | 'signingKeys'>, account: LoginAccount, { refresh, amr }: Draft): SigningJob {
-  const { expiresIn } = lifetimes(needs.config, newSessionMs(needs.config));
+export function draftJob(needs: Pick<Deps, 'config' | 'clock' | 'signingKeys'>, account: LoginAccount, draft: Draft): SigningJob {
+  const { refresh, amr } = draft;
+  const { expiresIn } = lifetimes(needs.config, newSessionMs(needs.config, draft));
   return accessTokenJob(needs, { userId: account.id, sessionId: refresh.sessionId, roles: account.roles, amr, authTime: new Date(needs.clock.now()), expiresIn });
 }
 
@@ -42,12 +43,17 @@ export interface Proven {
 }
 
 /**
- * Opens a session for a proven account and delivers its tokens. Every id, secret and XSRF value is new:
- * nothing that the client sent is carried over.
+ * Opens a session for a proven account and delivers its tokens in the way that the client asked for.
  * @returns null when the account changed while it was proven: nothing is kept, and it must be proven anew
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED when a lock fell meanwhile: then nothing is kept either
  */
 export async function signIn(needs: SignInNeeds, attempt: Attempt & { account: LoginAccount }, ticket: Ticket, proven: Proven): Promise<Reply<200, Static<typeof Delivered>> | null> {
+  const tokens = await enterSession(needs, attempt, ticket, proven);
+  return tokens && deliver(needs, attempt.call, tokens);
+}
+
+/** The same without the delivery. Every id, secret and XSRF value is new: nothing that the client sent is carried over. */
+export async function enterSession(needs: SignInNeeds, attempt: Attempt & { account: LoginAccount }, ticket: Ticket, proven: Proven): Promise<Tokens | null> {
   const { config, keyring, log, metrics } = needs;
   const { account, call } = attempt;
   const { draft, accessToken, deviceName, also } = proven;
@@ -57,7 +63,7 @@ export async function signIn(needs: SignInNeeds, attempt: Attempt & { account: L
   if (opened.kind === 'refused') throw opened.error;
   metrics.logins.inc({ outcome: 'success' });
   log.info({ requestId: call.requestId, action: attempt.action, outcome: 'success', subject: auditOf(keyring, attempt).subject, ip: call.ip, risks }, 'signed in');
-  return deliver(needs, call, { accessToken: await accessToken(), refresh: draft.refresh, ...lifetimes(config, newSessionMs(config)) });
+  return { accessToken: await accessToken(), refresh: draft.refresh, ...lifetimes(config, newSessionMs(config, draft)) };
 }
 
 /** What is unusual about where a login comes from. A first login has nothing to differ from. */
