@@ -7,6 +7,7 @@ import { createDeviceLabels } from './auth/device.js';
 import { createGate } from './auth/gate.js';
 import { createOpener } from './auth/opening.js';
 import { createHeldReplies } from './auth/held-replies.js';
+import { createProviders } from './auth/oauth/provider.js';
 import { refreshSession } from './auth/refresh.js';
 import { idleMs } from './auth/session.js';
 import { loadSigningKeys } from './auth/signing-keys.js';
@@ -104,6 +105,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     accountOf: (query) => (query.by === 'email' ? accountByEmail : accountById)(query),
     openSession: createOpener({ config, keyring, mysql, gate, deviceLabel: createDeviceLabels() }, lingerMs, batchesOf('opening')),
     flights: createFlights(),
+    oauthProviders: createProviders({ config, log }),
     errands,
     events: relay,
     notify: sender,

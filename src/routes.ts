@@ -12,6 +12,7 @@ import { login, type LoginNeeds } from './auth/login.js';
 import { logout } from './auth/logout.js';
 import { verifyLogin } from './auth/mfa.js';
 import { changePassword, type PasswordChangeNeeds } from './auth/password-change.js';
+import { oauthCallback, oauthStart, type OAuthNeeds } from './auth/oauth/endpoints.js';
 import { profile } from './auth/profile.js';
 import { renewRecoveryCodes } from './auth/recovery-codes.js';
 import { refresh, type RefreshNeeds } from './auth/refresh.js';
@@ -20,13 +21,15 @@ import { confirmTotp, enrolTotp, removeTotp } from './auth/totp.js';
 import type { Deps } from './deps.js';
 import { row, type Row } from './http/endpoint.js';
 
-export type RouteNeeds = Deps & LoginNeeds & RefreshNeeds & PasswordChangeNeeds & PasswordResetNeeds;
+export type RouteNeeds = Deps & LoginNeeds & RefreshNeeds & PasswordChangeNeeds & PasswordResetNeeds & OAuthNeeds;
 
 /** The whole public API: who may call what, what guards it, what does the work. */
 export const ROUTES: Row<RouteNeeds>[] = [
   //   method    path                                  who       csrf      limit              delivers   endpoint
   row('post',   '/api/auth/login',                    'anyone', 'login',  'login-ip',        'tokens',  login),
   row('post',   '/api/auth/mfa/verify-login',         'anyone', 'login',  'login-ip',        'tokens',  verifyLogin),
+  row('get',    '/api/auth/oauth/{provider}',         'anyone', 'safe',   'oauth',           '-',       oauthStart),
+  row('get',    '/api/auth/oauth/{provider}/callback', 'anyone', 'safe',  null,              '-',       oauthCallback),
   row('post',   '/api/auth/refresh',                  'anyone', 'cookie', 'refresh-ip',      'tokens',  refresh),
   row('get',    '/api/auth/profile',                  'user',   'safe',   null,              '-',       profile),
   row('post',   '/api/auth/logout',                   'user',   'cookie', null,              '-',       logout),

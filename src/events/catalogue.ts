@@ -11,6 +11,10 @@ const factors = {
 
 /** Every event that other services may hear, with the fields its message carries beside id, type and time. */
 export const EVENTS = {
+  'identity.user.registered': Type.Object(
+    { userId, email, provider: Type.Optional(Type.String({ description: 'The other provider that the account was made by; missing for one made with a password.' })) },
+    { description: 'A new account exists. Made by another provider its address is verified.' },
+  ),
   'identity.user.pre_deletion_validate': Type.Object(
     {
       userId,

@@ -99,7 +99,7 @@ export type Who = 'anyone' | 'user';
  * What proves that a state-changing request comes from the client itself (contract: section CSRF of the README).
  * `cookie`: demanded when a cookie authenticated the call or carries the refresh token.
  * `login`: the body authenticates; only a cookie-mode reply to a foreign origin is refused.
- * `safe`: nothing is changed.
+ * `safe`: nothing is changed, or nothing that a browser adds by itself has a say in it.
  */
 export type Csrf = 'safe' | 'login' | 'cookie';
 

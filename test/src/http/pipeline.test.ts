@@ -41,7 +41,8 @@ t.test('every path answers its own methods, and 405 with Allow to all others', a
         checkReply(t, reply, `${method} ${path}`);
         t.equal(reply.closes, false, `${method} ${path}: the socket is kept`);
         if (allowed.includes(method)) {
-          t.notOk([404, 405, 500, 503].includes(reply.status), `${method} ${path}: ${reply.status}`);
+          // Where {name} stands for itself there may be nothing of that name.
+          t.notOk([...(path.includes('{') ? [] : [404]), 405, 500, 503].includes(reply.status), `${method} ${path}: ${reply.status}`);
           continue;
         }
         t.equal(reply.status, 405, `${method} ${path}`);
