@@ -72,7 +72,7 @@ export const url =
 /** A URL that paths are put behind; it comes without a slash at its end. Short, since mails cut long links off. */
 export const baseUrl: Reader<string> = (text) => {
   const read = url('http:', 'https:')(text);
-  if (/[?#\s]/.test(read) || read.length > 120) throw new Error('a URL of 120 characters at most that starts with http:// or https://, without ? and #');
+  if (/[?#\s@]/.test(read) || read.length > 120) throw new Error('a URL of 120 characters at most that starts with http:// or https://, without a user, ? and #');
   return read.replace(/\/+$/, '');
 };
 
@@ -108,13 +108,6 @@ export const redirectUris: Reader<string[]> = (text) =>
     }
     return uri;
   });
-
-/** The URL that paths of the service are added to. */
-export const baseUrl: Reader<string> = (text) => {
-  const read = new URL(url('http:', 'https:')(text));
-  if (read.search !== '' || read.hash !== '' || read.username !== '') throw new Error('a URL without query, fragment and user, such as https://id.example.com');
-  return read.href.replace(/\/+$/, '');
-};
 
 /** base64 or base64url of at least 32 bytes. What is neither is refused: Buffer would drop it and read the rest. */
 export const secret: Reader<Buffer> = (text) => {

@@ -13,7 +13,7 @@ const factors = {
 export const EVENTS = {
   'identity.user.registered': Type.Object(
     { userId, email, provider: Type.Optional(Type.String({ description: 'The other provider that the account was made by; missing for one made with a password.' })) },
-    { description: 'A new account exists. Made by another provider its address is verified.' },
+    { description: 'Somebody signed up. Made by another provider the address is verified, otherwise it is not proven to be theirs yet.' },
   ),
   'identity.user.pre_deletion_validate': Type.Object(
     {
@@ -34,7 +34,6 @@ export const EVENTS = {
     { userId, email, originalDeletionAt: instant('When the account had been soft-deleted'), daysInDeletedState: Type.Integer({ description: 'Whole days from then to the purge.' }) },
     { description: 'An account and what belonged to it were removed for good.' },
   ),
-  'identity.user.registered': Type.Object({ userId, email }, { description: 'Somebody signed up. The address is not proven to be theirs yet.' }),
   'identity.user.email_verified': Type.Object({ userId, email }, { description: 'The owner of an account proved to receive mail at its address.' }),
   'identity.user.password_changed': Type.Object(
     { userId, email, by: Type.Union([Type.Literal('reset'), Type.Literal('change')], { description: 'reset: by a token from a mail, all sessions ended; change: by the former password, the other sessions ended.' }) },

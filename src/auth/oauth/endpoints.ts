@@ -139,7 +139,7 @@ async function enterAs(needs: OAuthNeeds, call: Call, userId: string): Promise<T
 /** What a proven account gets; null when it changed meanwhile. */
 function proceed(needs: OAuthNeeds, attempt: Attempt & { account: LoginAccount }, ticket: Ticket): Promise<Tokens | Challenge | null> {
   const { account } = attempt;
-  if (account.factors.length > 0) return challenge(needs, attempt, ticket, 'fed');
+  if (account.factors.length > 0) return challenge(needs, attempt, ticket, { firstFactor: 'fed', device: null });
   const draft = draftSession(needs.keyring, account.id, ['fed'], FIRST_USE_MS);
   return enterSession(needs, attempt, ticket, { draft, accessToken: () => needs.signing.sign(draftJob(needs, account, draft)) });
 }

@@ -11,7 +11,6 @@ const samples: { [T in EventType]: EventFields<T> } = {
   'identity.user.deleted': { userId: ANN, email: 'ann@example.com', gracePeriodDays: 30, permanentDeletionAt: at.toISOString() },
   'identity.user.restored': { userId: ANN, email: 'ann@example.com', originalDeletionAt: at.toISOString() },
   'identity.user.permanently_deleted': { userId: ANN, email: 'ann@example.com', originalDeletionAt: at.toISOString(), daysInDeletedState: 30 },
-  'identity.user.registered': { userId: ANN, email: 'ann@example.com' },
   'identity.user.email_verified': { userId: ANN, email: 'ann@example.com' },
   'identity.user.password_changed': { userId: ANN, email: 'ann@example.com', by: 'reset' },
   'identity.mfa.enabled': { userId: ANN, factors: 2, recoveryCodes: 10 },
