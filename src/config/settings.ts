@@ -45,7 +45,8 @@ export const SETTINGS = {
   'Keys and tokens': {
     secretKey: setting('SECRET_KEY', read.secret, null, 'At least 32 random bytes in base64; every HMAC and encryption key is derived from it.'),
     secretKeyPrevious: setting('SECRET_KEY_PREVIOUS', read.optional(read.secret), '', 'The former SECRET_KEY while it is being replaced: still accepted, never used for new values.'),
-    jwtAlg: setting('JWT_ALG', read.oneOf('ES256', 'EdDSA', 'RS256'), 'ES256', 'Signature algorithm of access tokens: ES256, EdDSA or RS256.'),
+    jwtAlg: setting('JWT_ALG', read.oneOf('ES256', 'EdDSA', 'RS256'), 'ES256', 'Signature algorithm of access tokens: ES256, EdDSA or RS256. A change shows a new key first and uses it an hour later.'),
+    jwtRotateDays: setting('JWT_ROTATE_DAYS', read.real(0, 3650), '30', 'Days after which the next signing key takes over; 0: only `keys rotate` lets it.'),
     jwtIssuer: setting('JWT_ISSUER', read.string, 'portcullis', 'The iss claim of access tokens.'),
     jwtAudience: setting('JWT_AUDIENCE', read.string, 'portcullis', 'The aud claim of access tokens.'),
     accessTtlS: setting('ACCESS_TTL_S', read.int(5, 86400), '900', 'Lifetime of an access token, in seconds.'),
