@@ -41,7 +41,7 @@ const DISCARD_MS = 1000;
 const NOTHING = Buffer.alloc(0);
 
 const STATUS = new Map<number, string>(
-  Object.entries({ 200: 'OK', 202: 'Accepted', 204: 'No Content', 302: 'Found', 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden', 404: 'Not Found', 405: 'Method Not Allowed', 409: 'Conflict', 410: 'Gone', 413: 'Content Too Large', 415: 'Unsupported Media Type', 429: 'Too Many Requests', 500: 'Internal Server Error', 502: 'Bad Gateway', 503: 'Service Unavailable' }).map(([code, text]) => [Number(code), `${code} ${text}`]),
+  Object.entries({ 200: 'OK', 202: 'Accepted', 204: 'No Content', 302: 'Found', 304: 'Not Modified', 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden', 404: 'Not Found', 405: 'Method Not Allowed', 409: 'Conflict', 410: 'Gone', 413: 'Content Too Large', 415: 'Unsupported Media Type', 429: 'Too Many Requests', 500: 'Internal Server Error', 502: 'Bad Gateway', 503: 'Service Unavailable' }).map(([code, text]) => [Number(code), `${code} ${text}`]),
 );
 
 /** One request and its reply: abort-safe, written exactly once, in one corked write. */
@@ -145,9 +145,9 @@ export class Exchange {
   private writeWhole(reply: Reply, last: boolean): void {
     const body = reply.body ?? '';
     this.writeHead(reply);
-    if (reply.status === 204) {
+    if (reply.status === 204 || reply.status === 304) {
       if (last) this.res.writeHeader('Connection', 'close');
-      // With any argument, undefined too, this would write a Content-Length, which 204 must not have.
+      // With any argument, undefined too, this would write a Content-Length, which these must not have, or not this one.
       this.res.endWithoutBody();
     } else if (this.head.method === 'HEAD' && !last) {
       // A length given to endWithoutBody would leave the reply unfinished for ever, so it is a header.
