@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** What each derived key is for. A new use gets a new word, never an old one. */
-export type Purpose = 'identity' | 'subject' | 'source' | 'limit' | 'refresh' | 'successor' | 'csrf' | 'otp' | 'recovery-code' | 'totp-secret' | 'signing-key' | 'notification' | 'webhook' | 'oauth-flow';
+export type Purpose = 'identity' | 'subject' | 'source' | 'limit' | 'refresh' | 'successor' | 'csrf' | 'otp' | 'recovery-code' | 'totp-secret' | 'signing-key' | 'notification' | 'webhook' | 'oauth-flow' | 'secret-name';
 
 /** Keys derived from SECRET_KEY by purpose (HKDF-SHA256, RFC 5869); new values always use the current secret. */
 export interface Keyring {
@@ -15,6 +15,8 @@ export interface Keyring {
   seal(purpose: Purpose, plain: Buffer, context: string): Buffer;
   /** The plain text, or null when it was sealed under an unknown secret or context. */
   open(purpose: Purpose, sealed: Buffer, context: string): Buffer | null;
+  /** The same under the current secret, the buffer given when it is that already, null when `open` gives null. */
+  reseal(purpose: Purpose, sealed: Buffer, context: string): Buffer | null;
 }
 
 const NONCE = 12;
@@ -33,21 +35,29 @@ export function createKeyring(secret: Buffer, previous: Buffer | null): Keyring 
   });
   const current = rings[0]!;
 
+  const seal: Keyring['seal'] = (purpose, plain, context) => {
+    const nonce = randomBytes(NONCE);
+    const cipher = createCipheriv('aes-256-gcm', current(purpose), nonce).setAAD(Buffer.from(context));
+    return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  };
+  const open: Keyring['open'] = (purpose, sealed, context) => {
+    for (const key of rings) {
+      const plain = unseal(key(purpose), sealed, context);
+      if (plain) return plain;
+    }
+    return null;
+  };
+
   return {
+    seal,
+    open,
     mac: (purpose, ...parts) => hmac(current(purpose), parts),
     macs: (purpose, ...parts) => rings.map((key) => hmac(key(purpose), parts)),
     proves: (purpose, tag, ...parts) => tag.length >= TAG && rings.some((key) => equal(hmac(key(purpose), parts).subarray(0, tag.length), tag)),
-    seal(purpose, plain, context) {
-      const nonce = randomBytes(NONCE);
-      const cipher = createCipheriv('aes-256-gcm', current(purpose), nonce).setAAD(Buffer.from(context));
-      return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
-    },
-    open(purpose, sealed, context) {
-      for (const key of rings) {
-        const plain = unseal(key(purpose), sealed, context);
-        if (plain) return plain;
-      }
-      return null;
+    reseal(purpose, sealed, context) {
+      if (unseal(current(purpose), sealed, context)) return sealed;
+      const plain = open(purpose, sealed, context);
+      return plain && seal(purpose, plain, context);
     },
   };
 }

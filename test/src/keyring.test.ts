@@ -22,6 +22,16 @@ t.test('while the secret is replaced, what the former made counts and new values
   t.end();
 });
 
+t.test('what the former secret sealed is sealed anew; what the current one sealed is left; the rest is nobody’s', (t) => {
+  const sealed = before.seal('totp-secret', Buffer.from('secret'), 'factor 1');
+  const renewed = during.reseal('totp-secret', sealed, 'factor 1')!;
+  t.same(after.open('totp-secret', renewed, 'factor 1'), Buffer.from('secret'));
+  t.equal(during.reseal('totp-secret', renewed, 'factor 1'), renewed);
+  t.equal(during.reseal('totp-secret', sealed, 'factor 2'), null);
+  t.equal(after.reseal('totp-secret', sealed, 'factor 1'), null);
+  t.end();
+});
+
 t.test('a value of one purpose, context or list of parts is none of another', (t) => {
   t.notOk(before.proves('csrf', before.mac('otp', 'a'), 'a'));
   t.notSame(before.mac('csrf', 'ab', 'c'), before.mac('csrf', 'a', 'bc'));
