@@ -10,7 +10,9 @@ import { createHeldReplies } from './auth/held-replies.js';
 import { createProviders } from './auth/oauth/provider.js';
 import { refreshSession } from './auth/refresh.js';
 import { idleMs } from './auth/session.js';
-import { loadSigningKeys } from './auth/signing-keys.js';
+import { upkeep } from './auth/key-rotation.js';
+import { KEY_TIMES } from './auth/key-times.js';
+import { openSigningKeys } from './auth/signing-keys.js';
 import { startClock } from './clock.js';
 import type { Config } from './config/settings.js';
 import { createErrands } from './errands.js';
@@ -97,7 +99,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   const needs: RouteNeeds & OpsNeeds = {
     ...{ config, keyring, log, metrics, clock, mysql, redis, scripts, hashing, signing, readiness },
     limits: createLimits(config, keyring, scripts),
-    signingKeys: await loadSigningKeys(mysql, keyring, config),
+    signingKeys: await openSigningKeys({ config, keyring, mysql, log }),
     heldReplies: createHeldReplies((held) => metrics.heldReplies.set(held)),
     passwordRules: await loadPasswordRules(config, log),
     gate,
@@ -129,6 +131,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   const tls = config.tlsCertFile !== null && config.tlsKeyFile !== null ? { certFile: config.tlsCertFile, keyFile: config.tlsKeyFile } : null;
   const server = await listen({ host: config.host, port: config.port, tls, ...createPipeline([...ROUTES, ...HEALTH_ROUTES], needs, { config, keyring, log, guards, observe, strict }) });
   const ops = await listen({ host: config.opsHost, port: config.opsPort, tls: null, ...createPipeline(OPS_ROUTES, needs, { config, keyring, log, guards, observe: () => undefined, strict }) });
+  const keyUpkeep = startSchedule(needs, { name: 'signing-keys', at: KEY_TIMES.upkeepAt, timeZone: 'UTC', work: () => upkeep(needs) });
   const retention = config.retentionCron ? scheduleRetention(needs) : null;
 
   return {
@@ -138,7 +141,8 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     async close() {
       readiness.leave();
       needs.heldReplies.releaseAll();
-      await Promise.all([stop(server, ops), retention?.close()]);
+      await Promise.all([stop(server, ops), retention?.close(), keyUpkeep.close()]);
+      needs.signingKeys.close();
       // What was promised with a reply comes first: it may still write events and messages.
       await errands.close();
       await Promise.all([relay.close(), sender.close()]);

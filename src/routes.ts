@@ -8,6 +8,7 @@ import { restoreRequest } from './account/restore-request.js';
 import { restore } from './account/restore.js';
 import { csrfToken } from './auth/csrf-token.js';
 import { factors } from './auth/factor-list.js';
+import { jwks } from './auth/jwks.js';
 import { login, type LoginNeeds } from './auth/login.js';
 import { logout } from './auth/logout.js';
 import { verifyLogin } from './auth/mfa.js';
@@ -48,6 +49,7 @@ export const ROUTES: Row<RouteNeeds>[] = [
   row('post',   '/api/auth/mfa/totp/confirm',         'user',   'cookie', 'mfa',             '-',       confirmTotp),
   row('delete', '/api/auth/mfa/totp',                 'user',   'cookie', 'mfa',             '-',       removeTotp),
   row('post',   '/api/auth/mfa/recovery-codes',       'user',   'cookie', 'mfa',             '-',       renewRecoveryCodes),
+  row('get',    '/.well-known/jwks.json',             'anyone', 'safe',   null,              '-',       jwks),
   ...['/api/auth/account', '/auth/account'].flatMap((account) => [
     row('post',   `${account}/delete-request`,        'user',   'cookie', 'delete-request',  '-',       deleteRequest),
     row('delete',  account,                           'user',   'cookie', 'delete',          '-',       deleteAccount),

@@ -197,6 +197,7 @@ export const OTHER_TABLES: Readonly<Record<string, string>> = {
   roles: 'names of roles',
   tenants: 'names of tenants',
   signing_keys: 'keys of the service',
+  secret_changes: 'when the former SECRET_KEY was in use last',
   schedules: 'when a task was done, and by which node',
   schema_migrations: 'which migrations ran',
 };

@@ -8,6 +8,8 @@ export interface AccessClaims {
   sub: string;
   sid: string;
   exp: number;
+  /** The key that signed it. */
+  kid: string;
 }
 
 /** Longer tokens are not looked at. */
@@ -60,7 +62,7 @@ export async function readAccessToken({ config, clock, signingKeys }: Pick<Deps,
       currentDate: new Date(clock.now()),
     });
     const { sub, sid, exp } = payload;
-    return typeof sub === 'string' && typeof sid === 'string' && exp !== undefined ? { sub, sid, exp } : null;
+    return typeof sub === 'string' && typeof sid === 'string' && exp !== undefined ? { sub, sid, exp, kid: header.kid } : null;
   } catch (error) {
     // jose says no by throwing its own errors; anything else is a fault of ours and must be seen.
     if (isJoseError(error) || error instanceof TypeError) return null;
@@ -73,13 +75,14 @@ const MOST_REMEMBERED = 10_000;
 
 /**
  * Reads tokens and remembers the good ones, since a client sends the same token many times and a signature is dear
- * to check. Only the signature is remembered: whether the session lives is asked anew each time.
+ * to check. Only the signature is remembered: whether the session lives is asked anew each time, and whether the key
+ * still counts.
  */
 export function createTokenReader(needs: Pick<Deps, 'config' | 'clock' | 'signingKeys'>): (text: string) => Promise<AccessClaims | null> {
   const good = new Map<string, AccessClaims>();
   return async (text) => {
     const known = good.get(text);
-    if (known && known.exp > needs.clock.now() / 1000) return known;
+    if (known && known.exp > needs.clock.now() / 1000 && needs.signingKeys.knows(known.kid)) return known;
     good.delete(text);
     const claims = await readAccessToken(needs, text);
     if (!claims) return null;

@@ -13,7 +13,7 @@ const header = decode(head);
 const claims = decode(body);
 
 const { privateKey: pem, kid } = signingKeys.current();
-const [stored] = await mysql.rows<{ pub: string }>('SELECT public_key AS pub FROM signing_keys');
+const [stored] = await mysql.rows<{ pub: string }>('SELECT public_key AS pub FROM signing_keys WHERE kid = ?', [kid]);
 const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
 function decode(part: string): Json {
