@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { docsCommand } from './docs.js';
 import { eventsCommand } from './events.js';
+import { keysCommand } from './keys.js';
 import { migrateCommand } from './migrate.js';
 import { Failure } from './outcome.js';
 import { retentionCommand } from './retention.js';
@@ -18,6 +19,7 @@ program.addCommand(userCommand());
 program.addCommand(retentionCommand());
 program.addCommand(eventsCommand());
 program.addCommand(tuneCommand());
+program.addCommand(keysCommand());
 program.addCommand(docsCommand(), { hidden: true });
 
 /** Applies to subcommands too: commander does not hand these settings down to added ones. */

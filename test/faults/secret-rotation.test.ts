@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.js';
 import { createLog } from '../../src/log.js';
 import { addRecoveryCodes, addTotp, createAccount } from '../support/accounts.js';
 import { testEnv } from '../support/app.js';
-import { runProgram, SERVICE } from '../support/cli.js';
+import { cli, runProgram, SERVICE } from '../support/cli.js';
 import { createClient, type Client } from '../support/client.js';
 import { startNodes } from '../support/nodes.js';
 import { freshDatabase, ownRedis } from '../support/stores.js';
@@ -59,6 +59,25 @@ t.test('a new SECRET_KEY with the old one as SECRET_KEY_PREVIOUS costs nobody a 
   client = await restart({ SECRET_KEY: env['SECRET_KEY']!, SECRET_KEY_PREVIOUS: fresh });
   t.equal((await client().refresh(refreshed.body['refreshToken'])).status, 200, 'going back works the same way');
   t.match(await client().login(plain.email, plain.password), { status: 200 });
+});
+
+t.test('after keys reseal the service runs without the former secret, with the same keys and factors', async (t) => {
+  const { env, nodes, start, account, needs } = await startNodes(t, 1);
+  const secured = await account();
+  const totp = await addTotp(needs, secured.id);
+  const fresh = randomBytes(32).toString('base64');
+  const kids = async (base: string): Promise<string> => (await createClient(base).request('GET', '/.well-known/jwks.json')).text;
+  const before = await kids(nodes[0]!.base);
+  await nodes[0]!.stop();
+
+  const during = { ...env, SECRET_KEY: fresh, SECRET_KEY_PREVIOUS: env['SECRET_KEY']! };
+  t.match(await cli(during)('keys', 'reseal', '--json'), { code: 0, out: /"lost":0/ });
+  const node = await start({ SECRET_KEY: fresh });
+  t.equal(await kids(node.base), before);
+  const { mfaToken } = (await node.client().login(secured.email, secured.password)).body;
+  const signedIn = await node.client().request('POST', '/api/auth/mfa/verify-login', { body: { mfaToken, method: 'totp', code: totp() } });
+  t.equal(signedIn.status, 200, 'the app on the phone still gives right codes');
+  t.equal((await node.client().profile(signedIn.body['accessToken'] as string)).status, 200);
 });
 
 t.test('without the secret that sealed the signing key the service does not start, and says why', async (t) => {
