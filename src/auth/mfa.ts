@@ -41,7 +41,9 @@ export const verifyLogin = endpoint({
     const signedIn = await releaseOnThrow(needs, ticket, async () => {
       demandUsable(account, needs.config);
       const draft = draftSession(needs.keyring, account.id, [attempt.firstFactor, method === 'totp' ? 'otp' : 'recovery']);
-      const accessToken = (): Promise<string> => needs.signing.sign(draftJob(needs, account, draft));
+      // A node that cannot sign now must say so before the code is spent.
+      const job = draftJob(needs, account, draft);
+      const accessToken = (): Promise<string> => needs.signing.sign(job);
       const also = async (tx: Tx): Promise<void> => {
         // The account's row first, like every change of factors: its events keep their order, and nobody waits in a circle.
         if (!(await lockActive(tx, account))) throw new ApiError('MFA_TOKEN_INVALID');

@@ -92,6 +92,8 @@ async function rotateOnce(needs: RefreshNeeds, token: RefreshToken): Promise<Out
   const fromHash = sha256(token.secret);
   const seen = await look(needs, token, fromHash);
   if (seen.kind !== 'newest') return seen;
+  // A node that cannot sign now must say so before the token is spent.
+  needs.signingKeys.current();
   const secret = newSecret();
   const won = await needs.rotate({ id: token.sessionId, fromGeneration: token.generation, fromHash, toHash: sha256(secret), seal: sealSuccessor(keyring, token, secret) });
   if (won) return { kind: 'won', tokens: issue(needs, seen.session, mintRefreshToken(keyring, token.sessionId, token.generation + 1, secret)) };
