@@ -11,7 +11,7 @@ import { filesBelow, fingerprint, fingerprintOf, isStamped, stamp, unstamp } fro
 export const ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
 /** The folders tsc compiles, as in tsconfig.json. */
-export const SOURCES = ['src', 'workers', 'test', 'bench'];
+export const SOURCES = ['src', 'workers', 'test', 'bench', 'docs'];
 const OLDEST_NODE = [20, 19];
 
 /** @param {{say: import('./progress.mjs').Say, step: import('./progress.mjs').Step}} progress */
