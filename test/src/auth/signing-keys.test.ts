@@ -5,9 +5,12 @@ import { accessTokenJob, createTokenReader } from '../../../src/auth/access-toke
 import { revoke, rotate } from '../../../src/auth/key-rotation.js';
 import { KEY_TIMES } from '../../../src/auth/key-times.js';
 import { openSigningKeys, type SigningKeys } from '../../../src/auth/signing-keys.js';
-import type { ApiError } from '../../../src/errors.js';
+import { ApiError } from '../../../src/errors.js';
 import { listKeys } from '../../../src/store/signing-keys.js';
 import { signJws } from '../../../workers/jws.js';
+import { addTotp } from '../../support/accounts.js';
+import { startApp } from '../../support/app.js';
+import type { Answer } from '../../support/client.js';
 import { age, keyNode, kidsIn, type KeyNode } from '../../support/keys.js';
 import { until } from '../../support/patience.js';
 import { startProxy, type Proxy } from '../../support/proxy.js';
@@ -160,4 +163,22 @@ t.test('a key that signs and cannot be opened keeps a node from starting, and an
   await t.rejects(keys.reread(), /SECRET_KEY is not the one/);
   t.equal(keys.current().kid, kid, 'it goes by what it read before, for a while');
   await t.rejects(openSigningKeys(node), /SECRET_KEY is not the one/);
+});
+
+t.test('while a node cannot sign, no refresh token and no second factor is spent', async (t) => {
+  const { app, client, account } = await startApp(t);
+  const { email, password, id } = await account();
+  const { refreshToken } = (await client().login(email, password)).body;
+  const code = (await addTotp(app.needs, id))();
+  const { mfaToken } = (await client().login(email, password)).body;
+  const verify = (): Promise<Answer> => client().request('POST', '/api/auth/mfa/verify-login', { body: { mfaToken, method: 'totp', code } });
+
+  const keys = app.needs.signingKeys;
+  const current = keys.current.bind(keys);
+  keys.current = () => {
+    throw new ApiError('UNAVAILABLE', { retryAfter: 1 });
+  };
+  for (const ask of [() => client().refresh(refreshToken), verify]) t.match(await ask(), { status: 503, body: { code: 'UNAVAILABLE' } });
+  keys.current = current;
+  for (const ask of [() => client().refresh(refreshToken), verify]) t.equal((await ask()).status, 200);
 });
