@@ -9,7 +9,10 @@ export const KEY_TIMES = {
   maxAgeMs: 300_000,
   /** For so long a node that cannot read the keys shows those it read last. */
   servedMs: 2_700_000,
-  /** For so long a key is shown before it signs. More than the above: some verifiers keep the set for ten minutes. */
+  /**
+   * For so long a key is shown before it signs, from the statement that stores it. What is left of it beside the two
+   * above is for its commit, and for verifiers that keep the set for ten minutes.
+   */
   leadMs: 3_600_000,
   /** For so long a node signs by what it read last. */
   trustMs: 300_000,
