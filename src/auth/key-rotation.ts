@@ -22,13 +22,16 @@ export type Rotation =
 export const keyIn = (keys: StoredKey[], state: 'next' | 'active'): StoredKey | undefined => keys.find((key) => key.state === state);
 
 /**
- * Sees to it that one key signs and one comes next, and gives all keys. The next one has the algorithm `chosen`; where
+ * Sees to it that one key signs and one comes next, and gives all keys; the next one may be gone again, when a
+ * rotation has just used it up. It has the algorithm `chosen`; where
  * another algorithm signs, it is wanted: shown first like every key, then used. Without a choice nothing changes.
  */
 export async function ensureKeys(needs: Needs, chosen?: string): Promise<StoredKey[]> {
   // Several steps may be missing; nodes that start with different algorithms at once must not go on for ever.
-  for (let step = 0; step < 5 && (await mend(needs, await listKeys(needs.mysql), chosen)); step += 1);
-  return listKeys(needs.mysql);
+  for (let step = 0; ; step += 1) {
+    const keys = await listKeys(needs.mysql);
+    if (step === 5 || !(await mend(needs, keys, chosen))) return keys;
+  }
 }
 
 /** Does what is missing first; false when nothing is. */
@@ -122,9 +125,10 @@ export interface Revocation {
 export async function revoke(needs: Needs, target?: string, { leadMs }: KeyTimes = KEY_TIMES): Promise<Revocation> {
   const { mysql, keyring, config } = needs;
   const before = await ensureKeys(needs);
-  const doomed = target ?? keyIn(before, 'active')!.kid;
+  const active = keyIn(before, 'active')!;
+  const doomed = target ?? active.kid;
   // Made before rows are locked; used where no next key is left.
-  const spare = await makeKey(keyring, keyIn(before, 'next')!.alg);
+  const spare = await makeKey(keyring, (keyIn(before, 'next') ?? active).alg);
   const revoked = await mysql.transaction(async (tx) => {
     const keys = (await lockKeys(tx)).filter((key) => key.state !== 'retired' && (doomed === 'all' || key.kid === doomed));
     for (const key of keys) await retireNow(tx, key.kid, key.state);
