@@ -22,6 +22,7 @@ export const CHANGES: Readonly<Record<Purpose, string | null>> = {
   'limit': 'counts of the limits start anew',
   'otp': 'one-time codes that are on their way are invalid',
   'secret-name': null,
+  'oauth-flow': null,
 };
 
 export interface Resealed {

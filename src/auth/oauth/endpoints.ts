@@ -141,7 +141,9 @@ function proceed(needs: OAuthNeeds, attempt: Attempt & { account: LoginAccount }
   const { account } = attempt;
   if (account.factors.length > 0) return challenge(needs, attempt, ticket, { firstFactor: 'fed', device: null });
   const draft = draftSession(needs.keyring, account.id, ['fed'], FIRST_USE_MS);
-  return enterSession(needs, attempt, ticket, { draft, accessToken: () => needs.signing.sign(draftJob(needs, account, draft)) });
+  // A node that cannot sign now must say so before a session is opened.
+  const job = draftJob(needs, account, draft);
+  return enterSession(needs, attempt, ticket, { draft, accessToken: () => needs.signing.sign(job) });
 }
 
 /** What the client is told of a flow that opened nothing. */
