@@ -38,7 +38,7 @@ import { createMysql } from './store/mysql.js';
 import { createRedis } from './store/redis.js';
 import { loadScripts } from './store/scripts.js';
 import { liveSessionReader, refreshReader, rotator } from './store/sessions.js';
-import { findForLogin, type LoginQuery } from './store/login-accounts.js';
+import { findForLogin, type LoginQuery, type Seen } from './store/login-accounts.js';
 import { profileReader } from './store/profiles.js';
 
 export interface App {
@@ -93,8 +93,9 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   // While logins queue for the hashing threads, sharing a statement delays none of them. Shorter than the backlog, or
   // the threads would run out of work meanwhile.
   const lingerMs = (): number => Math.min(MOST_LINGER_MS, hashing.backlogMs() * 0.75);
-  const accountByEmail = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: MOST_LOGINS, lingerMs, onBatch: batchesOf('account') });
-  const accountById = gather((queries: LoginQuery[]) => findForLogin(mysql, queries), { most: MOST_LOGINS, onBatch: batchesOf('account') });
+  const seenByEmail = gather((queries: LoginQuery[]) => findForLogin(mysql, queries, false), { most: MOST_LOGINS, lingerMs, onBatch: batchesOf('account') });
+  const seenById = gather((queries: LoginQuery[]) => findForLogin(mysql, queries, false), { most: MOST_LOGINS, onBatch: batchesOf('account') });
+  const lookUp = (query: LoginQuery): Promise<Seen> => (query.by === 'email' ? seenByEmail : seenById)(query);
 
   const needs: RouteNeeds & OpsNeeds = {
     ...{ config, keyring, log, metrics, clock, mysql, redis, scripts, hashing, signing, readiness },
@@ -104,8 +105,9 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     passwordRules: await loadPasswordRules(config, log),
     gate,
     forgetFailures: (account) => forgetFailures({ gate, keyring, mysql }, account),
-    accountOf: (query) => (query.by === 'email' ? accountByEmail : accountById)(query),
-    openSession: createOpener({ config, keyring, mysql, gate, deviceLabel: createDeviceLabels() }, lingerMs, batchesOf('opening')),
+    lookUp,
+    accountOf: async (query) => (await lookUp(query)).account,
+    openSession: createOpener({ config, keyring, log, mysql, gate, deviceLabel: createDeviceLabels() }, lingerMs, batchesOf('opening')),
     flights: createFlights(),
     oauthProviders: createProviders({ config, log }),
     errands,

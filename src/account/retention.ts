@@ -1,10 +1,10 @@
 import type { Deps } from '../deps.js';
 import { blankOrphans, lastEntry } from '../store/audit.js';
-import { eraseSome, MOST_ROWS } from '../store/personal-data.js';
+import { eraseSome, MOST_ROWS, type Erasure } from '../store/personal-data.js';
 import { inTurn, pause, positionOf, setPosition, type Turn, type TurnOptions } from '../store/schedules.js';
 import { countDue, dueAccounts } from '../store/users.js';
 import { purgeAccount } from './purge.js';
-import { USER_TABLES } from './user-data.js';
+import { OTHER_LAPSES, USER_TABLES } from './user-data.js';
 
 export type RetentionNeeds = Pick<Deps, 'mysql' | 'keyring' | 'config' | 'log'>;
 
@@ -101,10 +101,10 @@ function paced(share: number, turn: Turn, signal?: AbortSignal): Pace {
 /** Erases what ended long ago, whoever it belongs to, and gives how many rows. */
 async function sweep({ mysql }: RetentionNeeds, pace: Pace, signal?: AbortSignal): Promise<number> {
   let swept = 0;
-  for (const [table, { lapse = [] }] of Object.entries(USER_TABLES)) {
-    for (const { where, erasure } of lapse) {
-      for (let rows = MOST_ROWS; rows === MOST_ROWS && !signal?.aborted; swept += rows) rows = await pace(() => eraseSome(mysql, table, erasure, where));
-    }
+  const personal = Object.entries(USER_TABLES).flatMap(([table, { lapse = [] }]) => lapse.map((one) => ({ table, ...one })));
+  const others = OTHER_LAPSES.map((one) => ({ ...one, erasure: GONE }));
+  for (const { table, where, erasure } of [...personal, ...others]) {
+    for (let rows = MOST_ROWS; rows === MOST_ROWS && !signal?.aborted; swept += rows) rows = await pace(() => eraseSome(mysql, table, erasure, where));
   }
   return swept + (await sweepAudit(mysql, pace, signal));
 }
@@ -127,4 +127,5 @@ async function sweepAudit(mysql: RetentionNeeds['mysql'], pace: Pace, signal?: A
   return swept;
 }
 
+const GONE: Erasure = { how: 'delete' };
 const AUDIT = USER_TABLES['audit_log']!.purge;

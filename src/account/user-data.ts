@@ -1,5 +1,5 @@
 import type { Erasure, Field, Rows } from '../store/personal-data.js';
-import { FAMILIAR_DAYS } from '../store/login-accounts.js';
+import { FAMILIAR_DAYS, STRANGER_LAPSED } from '../store/login-accounts.js';
 
 /** A field of the export; one with `csvOnly` is missing from the JSON document. */
 export interface SheetField extends Field {
@@ -80,6 +80,7 @@ export const USER_TABLES: Readonly<Record<string, UserTable>> = {
       password_hash: 'a secret',
       locked_until: 'tells an attacker what the gate does',
       gate_locked_until: 'tells an attacker what the gate does',
+      lock_step: 'tells an attacker what the gate does',
       deleted_at: 'nobody can sign in while it is set',
     },
   },
@@ -170,7 +171,7 @@ export const USER_TABLES: Readonly<Record<string, UserTable>> = {
     owner: 'user_id',
     purge: {
       how: 'blank',
-      set: { user_id: 'NULL', ip_address: 'NULL', detail: 'NULL' },
+      set: { user_id: 'NULL', ip_address: 'NULL', country: 'NULL', session_id: 'NULL', detail: 'NULL' },
       keeps: { id: 'a count', subject: 'a keyed hash: proves what was done without a name', action: 'a word from a list', status: 'a word from a list', created_at: 'a time' },
     },
     sheet: {
@@ -180,13 +181,21 @@ export const USER_TABLES: Readonly<Record<string, UserTable>> = {
       key: 't.id',
       fields: [text('action', 't.action'), time('createdAt', 't.created_at'), text('ipAddress', 't.ip_address'), csvOnly(text('status', 't.status'))],
     },
-    withheld: { id: 'tells how much the service does', user_id: 'stands in the sheet of the user', subject: 'a keyed hash', detail: 'notes for operators' },
+    withheld: {
+      id: 'tells how much the service does',
+      user_id: 'stands in the sheet of the user',
+      subject: 'a keyed hash',
+      detail: 'notes for operators',
+      session_id: 'no field of the document; GET /api/auth/security-events shows it',
+      country: 'no field of the document; GET /api/auth/security-events shows it',
+    },
   },
   mfa_recovery_codes: { owner: 'user_id', purge: gone, sheet: 'hashes of secrets' },
   mfa_tokens: { owner: 'user_id', purge: gone, lapse: [{ where: 'expires_at < UTC_TIMESTAMP(3)', erasure: gone }], sheet: 'hashes of secrets that live for minutes' },
   account_tokens: { owner: 'user_id', purge: gone, lapse: [{ where: 'expires_at < UTC_TIMESTAMP(3)', erasure: gone }], sheet: 'hashes of secrets that live for a while' },
   oauth_identities: { owner: 'user_id', purge: gone, sheet: 'names of the person at other providers; the profiles say which' },
   login_sources: { owner: 'user_id', purge: gone, lapse: [{ where: `last_seen_at < ${daysAgo(FAMILIAR_DAYS)}`, erasure: gone }], sheet: 'keyed hashes; the addresses behind them stand with the sessions and in the audit log' },
+  login_places: { owner: 'user_id', purge: gone, lapse: [{ where: `last_seen_at < ${daysAgo(FAMILIAR_DAYS)}`, erasure: gone }], sheet: 'told from the addresses that stand with the sessions and in the audit log' },
   notification_outbox: { owner: 'user_id', purge: gone, sheet: 'messages on their way to the same person' },
   // What is not published yet goes out first; the relay deletes it with the last event of the account.
   event_outbox: { owner: 'user_id', purge: { how: 'delete', only: 'published_at IS NOT NULL' }, sheet: 'repeats what the audit log says' },
@@ -199,8 +208,12 @@ export const OTHER_TABLES: Readonly<Record<string, string>> = {
   signing_keys: 'keys of the service',
   secret_changes: 'when the former SECRET_KEY was in use last',
   schedules: 'when a task was done, and by which node',
+  stranger_locks: 'locks of addresses without an account, by keyed hash, for a day after their end',
   schema_migrations: 'which migrations ran',
 };
+
+/** Rows of these tables that end by themselves; the nightly task erases them. */
+export const OTHER_LAPSES: readonly { table: string; where: string }[] = [{ table: 'stranger_locks', where: STRANGER_LAPSED }];
 
 /**
  * Every key of Redis (`KEYS` in store/redis.ts): what names a person in it, and why neither purge nor export reads it.

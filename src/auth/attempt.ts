@@ -3,11 +3,11 @@ import { ApiError } from '../errors.js';
 import type { Call } from '../http/call.js';
 import { subjectOf } from '../keyring.js';
 import { record, type AuditEntry } from '../store/audit.js';
-import { lockByGate, lockSource, type LoginAccount, type LoginQuery, type Source } from '../store/login-accounts.js';
-import type { Gate, Ticket } from './gate.js';
-import { identityOf, sourceName } from './identity.js';
+import { dropLapsedStrangers, lockByGate, lockSource, lockStranger, type LoginAccount, type LoginQuery, type Seen, type Source } from '../store/login-accounts.js';
+import type { Gate, Penalty, StoredLock, Ticket } from './gate.js';
+import { identityHash, identityOf, sourceName } from './identity.js';
 
-/** The reply to a failure that locks is held for so long: only known addresses have a lock to write down, and time must not tell. */
+/** The reply to a failure that locks is held for so long: where the lock is written down differs, and time must not tell. */
 const LOCKING_MS = 100;
 
 /** Refusals leave at ticks of their call's own clock: what the look-up of a known account takes longer must not show. */
@@ -25,6 +25,8 @@ export interface Attempt {
   /** The address as it is compared; the one stored when an account is known. */
   email: string;
   account: LoginAccount | null;
+  /** The lock of the address, as long as no account is known. */
+  stranger?: Seen['stranger'];
   source: Source;
   /** Finds the account again, to see a lock that was cleared or set meanwhile. */
   reread: () => Promise<LoginAccount | null>;
@@ -51,11 +53,12 @@ export function demandRoom({ hashing, metrics }: Pick<Deps, 'hashing' | 'metrics
  * Takes a ticket of the gate.
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
  */
-export async function enter({ config, keyring, gate, metrics, heldReplies }: AttemptNeeds, { account, email, source, reread, call }: Attempt): Promise<Ticket> {
+export async function enter({ config, keyring, gate, metrics, heldReplies }: AttemptNeeds, { account, stranger, email, source, reread, call }: Attempt): Promise<Ticket> {
   const isFamiliar = config.lockoutFamiliarSources && account?.familiar === true;
   const bucket = { identity: identityOf(keyring, email), source: isFamiliar ? sourceName(source) : null };
+  const stored = account ? storedLock(account, isFamiliar) : (stranger ?? { ms: 0 });
   try {
-    return await gate.enter(bucket, { ms: account ? storedLockMs(account, isFamiliar) : 0, stands: async () => lockStands(await reread()) });
+    return await gate.enter(bucket, { ...stored, stands: async () => lockStands(await reread()) });
   } catch (error) {
     countRefusal(metrics, error);
     await heldReplies.hold(nextTick(call, performance.now()), call.gone);
@@ -64,8 +67,9 @@ export async function enter({ config, keyring, gate, metrics, heldReplies }: Att
 }
 
 /** A lock of the gate spares familiar sources, which have locks of their own; an operator's lock spares nobody. */
-function storedLockMs(account: LoginAccount, isFamiliar: boolean): number {
-  return isFamiliar && account.lockedByGate ? account.sourceLockMs : account.lockMs;
+function storedLock(account: LoginAccount, isFamiliar: boolean): Omit<StoredLock, 'stands'> {
+  if (isFamiliar && account.lockedByGate) return { ms: account.sourceLockMs, memory: account.sourceLockMemory };
+  return { ms: account.lockMs, memory: account.lockMemory };
 }
 
 /** A lock that has just run out in MySQL still stands as far as Redis says: only an operator lifts one early. */
@@ -75,26 +79,35 @@ const lockStands = (account: LoginAccount | null): boolean => account === null |
  * Counts a wrong guess, writes its lock through to MySQL and holds the reply.
  * @throws ApiError `code`, always, after the delay that the failure earned
  */
-export async function fail({ gate, mysql, keyring, log, metrics, heldReplies }: AttemptNeeds, attempt: Attempt, ticket: Ticket, code: 'INVALID_CREDENTIALS' | 'MFA_INVALID'): Promise<never> {
-  const { account, source, call } = attempt;
+export async function fail(needs: AttemptNeeds, attempt: Attempt, ticket: Ticket, code: 'INVALID_CREDENTIALS' | 'MFA_INVALID'): Promise<never> {
+  const { gate, mysql, keyring, log, metrics, heldReplies } = needs;
+  const { call } = attempt;
   const penalty = await gate.fail(ticket);
   // The delay in Redis runs from here: a reply held from any earlier moment would invite a try that is still throttled.
   const failedAt = performance.now();
   const refusal = new ApiError(code);
   countRefusal(metrics, refusal);
   const lockMs = Math.max(penalty.ownLockMs, penalty.allLockMs);
-  if (account && lockMs > 0) {
-    // For a familiar source's lock too: users.locked_until is where operators see a lock and lift it.
-    await lockByGate(mysql, account.id, lockMs);
-    if (penalty.ownLockMs > 0 && ticket.bucket.source !== null) await lockSource(mysql, account.id, source, penalty.ownLockMs);
-    await gate.recorded(ticket.bucket);
-  }
+  if (lockMs > 0) await writeLock(needs, attempt, ticket, penalty);
   const locked = penalty.ownLockMs > 0;
   await record(mysql, { ...auditOf(keyring, attempt), status: 'failure', detail: { ...attempt.detail, outcome: code, locked } });
   log.info({ requestId: call.requestId, action: attempt.action, outcome: code, locked, ip: call.ip }, 'attempt refused');
   const holdMs = Math.max(penalty.delayMs, lockMs > 0 ? LOCKING_MS : 0);
   await heldReplies.hold(nextTick(call, failedAt + holdMs), call.gone);
   throw refusal;
+}
+
+/** Writes what was locked down in MySQL, where it outlives Redis. */
+async function writeLock({ gate, mysql, keyring, log }: AttemptNeeds, { account, email, source }: Attempt, ticket: Ticket, { ownLockMs, ownStep, allLockMs, allStep }: Penalty): Promise<void> {
+  if (account) {
+    // For a familiar source's lock too: users.locked_until is where operators see a lock and lift it.
+    await lockByGate(mysql, account.id, { ms: Math.max(ownLockMs, allLockMs), step: allStep });
+    if (ownLockMs > 0 && ticket.bucket.source !== null) await lockSource(mysql, account.id, source, { ms: ownLockMs, step: ownStep });
+  } else {
+    await lockStranger(mysql, identityHash(keyring, email), { ms: allLockMs, step: allStep });
+    await dropLapsedStrangers(mysql).catch((error: unknown) => log.debug({ err: error }, 'lapsed locks stay for now'));
+  }
+  await gate.recorded(ticket.bucket);
 }
 
 /** Gives the ticket back when the work ends in an error that says nothing about the guess. */

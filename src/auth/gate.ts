@@ -1,6 +1,7 @@
 import { v4 as uuid } from 'uuid';
 import type { Deps } from '../deps.js';
 import { ApiError, retrySeconds } from '../errors.js';
+import { QUIET_DAYS } from '../store/login-accounts.js';
 import { KEYS } from '../store/redis.js';
 import { createTurns, type Turns } from './turns.js';
 
@@ -22,6 +23,8 @@ export interface Ticket {
 export interface StoredLock {
   /** What is left of it, in ms; 0 for none. */
   ms: number;
+  /** Which lock in a row the gate's own lock is, or was while its quiet time runs, and for how long that counts, in ms. */
+  memory?: { step: number; keepMs: number };
   /** Reads it anew: false when it was lifted by hand rather than ran out. Unknown addresses read too, and get true. */
   stands: () => Promise<boolean>;
 }
@@ -30,9 +33,11 @@ export interface StoredLock {
 export interface Penalty {
   /** How long its reply is held. */
   delayMs: number;
-  /** Lock of the familiar source's own bucket, and of the whole account. */
+  /** Lock of the familiar source's own bucket, and of the whole account; steps count locks in a row. */
   ownLockMs: number;
+  ownStep: number;
   allLockMs: number;
+  allStep: number;
 }
 
 /** The login gate: lockout and throttle, decided in Redis before a guess costs a hash. */
@@ -59,7 +64,7 @@ export interface Gate {
 
 /** A ticket whose node died lapses after so long; an attempt never takes longer. */
 const HOLD_MS = 30_000;
-const QUIET_MS = 24 * 3600 * 1000;
+const QUIET_MS = QUIET_DAYS * 24 * 3600 * 1000;
 /** How long a login waits for others of its account. */
 const WAIT_MS = 5_000;
 const POLL_MS = 15;
@@ -84,7 +89,8 @@ export function createGate({ config, scripts }: Needs, redis: Pick<Deps['redis']
 
   async function reserve(ticket: Ticket, stored: StoredLock): Promise<boolean> {
     const { bucket, held } = keysOf(ticket.bucket);
-    const verdict = await scripts.loginReserve({ bucket, held }, { ticket: ticket.id, threshold: policy.threshold, holdMs: HOLD_MS, storedMs: stored.ms });
+    const { step, keepMs } = stored.memory ?? { step: 0, keepMs: 0 };
+    const verdict = await scripts.loginReserve({ bucket, held }, { ticket: ticket.id, threshold: policy.threshold, holdMs: HOLD_MS, storedMs: stored.ms, storedStep: keepMs > 0 ? step : 0, keepMs });
     if (verdict.outcome === 'throttled') throw throttledError(verdict.retryMs);
     if (verdict.outcome !== 'locked') return verdict.outcome === 'entered';
     // Read after the verdict, never before: an older answer could miss the lock that the verdict is about.
@@ -124,8 +130,8 @@ export function createGate({ config, scripts }: Needs, redis: Pick<Deps['redis']
       if (!settled.held) throw throttledError(1000);
     },
     async fail(ticket) {
-      const { delayMs, ownLockMs, allLockMs } = await settle(ticket, 'failure');
-      return { delayMs, ownLockMs, allLockMs };
+      const { delayMs, ownLockMs, ownStep, allLockMs, allStep } = await settle(ticket, 'failure');
+      return { delayMs, ownLockMs, ownStep, allLockMs, allStep };
     },
     async recorded(bucket) {
       const { bucket: own, all } = keysOf(bucket);

@@ -5,16 +5,20 @@ import { endpoint } from '../http/endpoint.js';
 import { json, type Call, type Reply } from '../http/call.js';
 import { seconds } from '../http/fields.js';
 import type { Tx } from '../store/mysql.js';
-import { renewPasswordHash, type LoginAccount } from '../store/login-accounts.js';
+import { renewPasswordHash, type LoginAccount, type LoginQuery, type Seen } from '../store/login-accounts.js';
 import { demandRoom, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { challenge } from './challenge.js';
-import { sourceOf } from './identity.js';
+import { identityHash, sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';
 import { MFA_TOKEN_MS } from './mfa-token.js';
 import { Delivered, draftSession, type Draft } from './session.js';
 import { demandUsable, draftJob, signIn, type SignInNeeds } from './sign-in.js';
 
-export type LoginNeeds = SignInNeeds & Pick<Deps, 'hashing'>;
+export type LoginNeeds = SignInNeeds &
+  Pick<Deps, 'hashing'> & {
+    /** Finds what is known of an address, together with those of other logins. */
+    lookUp: (query: LoginQuery) => Promise<Seen>;
+  };
 
 const body = Type.Object({
   email: Type.String({ minLength: 1, maxLength: 254, examples: ['ada@example.org'] }),
@@ -67,11 +71,11 @@ export const login = endpoint({
 /** Whether a right password alone opens a session. */
 const mayEnter = ({ factors, deletedAt, status }: LoginAccount): boolean => factors.length === 0 && deletedAt === null && status === 'active';
 
-async function begin({ accountOf, keyring }: LoginNeeds, call: Call, given: string): Promise<Attempt> {
+async function begin({ lookUp, keyring }: LoginNeeds, call: Call, given: string): Promise<Attempt> {
   const email = normaliseEmail(given);
-  const source = sourceOf(keyring, call);
-  const reread = (): Promise<LoginAccount | null> => accountOf({ by: 'email', value: email, source });
-  return { email, account: await reread(), source, reread, call, action: 'login' };
+  const query: LoginQuery = { by: 'email', value: email, identity: identityHash(keyring, email), source: sourceOf(keyring, call) };
+  const reread = async (): Promise<LoginAccount | null> => (await lookUp(query)).account;
+  return { email, ...(await lookUp(query)), source: query.source, reread, call, action: 'login' };
 }
 
 type Known = Attempt & { account: LoginAccount };

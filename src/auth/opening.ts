@@ -2,7 +2,7 @@ import { record } from '../store/audit.js';
 import { gather, type GatherOptions } from '../store/gather.js';
 import type { Tx } from '../store/mysql.js';
 import { insertSessions } from '../store/sessions.js';
-import { holdAccounts, rememberSources, type LoginAccount } from '../store/login-accounts.js';
+import { forgetLocks, holdAccounts, rememberSources, type LoginAccount } from '../store/login-accounts.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
 import { sessionRow, type Draft } from './session.js';
@@ -21,7 +21,7 @@ export interface Opening {
 /** What became of it: `changed` when the account ended or its password changed since it was read. */
 export type Opened = { kind: 'open' } | { kind: 'changed' } | { kind: 'refused'; error: unknown };
 
-type Needs = Pick<AttemptNeeds, 'config' | 'keyring' | 'mysql' | 'gate'> & {
+type Needs = Pick<AttemptNeeds, 'config' | 'keyring' | 'log' | 'mysql' | 'gate'> & {
   /** What to call the device of a User-Agent. */
   deviceLabel: (userAgent: string) => string | null;
 };
@@ -39,6 +39,12 @@ export function createOpener(needs: Needs, lingerMs: () => number, onBatch?: Gat
 }
 
 async function openAll(needs: Needs, openings: Opening[]): Promise<Opened[]> {
+  const outcomes = await store(needs, openings);
+  await forget(needs, openings.filter((_, i) => outcomes[i]!.kind === 'open'));
+  return outcomes;
+}
+
+async function store(needs: Needs, openings: Opening[]): Promise<Opened[]> {
   // Outlives a repeated transaction: a ticket can be settled once.
   const settled = new Map<Opening, Promise<unknown>>();
   try {
@@ -48,6 +54,13 @@ async function openAll(needs: Needs, openings: Opening[]): Promise<Opened[]> {
     // One row that cannot be stored must not cost the others their login.
     return Promise.all(openings.map((one) => needs.mysql.transaction(async (tx) => (await open(tx, needs, [one], settled))[0]!).catch((cause: unknown): Opened => ({ kind: 'refused', error: cause }))));
   }
+}
+
+/** Forgets locks that were over, as the gate did. Not in the transaction: two logins would each wait for the row that the other holds. */
+async function forget({ mysql, log }: Needs, opened: Opening[]): Promise<void> {
+  const ids = opened.map(({ attempt }) => attempt.account).filter(({ lockMemory }) => lockMemory.step > 0).map(({ id }) => id);
+  if (ids.length === 0) return;
+  await forgetLocks(mysql, ids).catch((error: unknown) => log.warn({ err: error }, 'a lock that is over stays remembered until the next login'));
 }
 
 async function open(tx: Tx, { config, keyring, gate, deviceLabel }: Needs, openings: Opening[], settled: Map<Opening, Promise<unknown>>): Promise<Opened[]> {

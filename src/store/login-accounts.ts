@@ -15,16 +15,42 @@ export interface LoginAccount {
   lockMs: number;
   /** Whether users.locked_until is what the gate wrote, over or not, rather than what an operator did. */
   lockedByGate: boolean;
+  /** Which lock in a row that lock of the gate is or was, and for how long that counts, in ms; step 0: not any more. */
+  lockMemory: LockMemory;
   /** Whether the account has logged in from this network and device before. */
   familiar: boolean;
   /** What is left of the lock of that familiar source, in ms. */
   sourceLockMs: number;
+  sourceLockMemory: LockMemory;
   /** Whether that was noted within a day and nothing is to be cleared, so that noting it again would change nothing. */
   remembered: boolean;
   knownNetwork: boolean;
   knownDevice: boolean;
   /** Whether the account has logged in before at all. */
   seenBefore: boolean;
+  /** Where it logged in before; empty as long as the service cannot tell places. */
+  places: SeenPlace[];
+}
+
+export interface LockMemory {
+  step: number;
+  keepMs: number;
+}
+
+/** Where an account logged in last in one country. */
+export interface SeenPlace {
+  country: string;
+  latitude: number | null;
+  longitude: number | null;
+  /** How long ago, in ms. */
+  msAgo: number;
+}
+
+/** What is known of an address or id that somebody tries to log in with. */
+export interface Seen {
+  account: LoginAccount | null;
+  /** The lock of an address without an account: what is left of it, in ms, and what the gate remembers of it. */
+  stranger: { ms: number; memory: LockMemory };
 }
 
 export interface Source {
@@ -34,38 +60,50 @@ export interface Source {
 
 /** Days after which a source that was not used is no longer familiar. */
 export const FAMILIAR_DAYS = 180;
+/** Days after the end of a lock that the gate forgets it. */
+export const QUIET_DAYS = 1;
 
-const msUntil = (column: string): string => `GREATEST(0, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), COALESCE(${column}, UTC_TIMESTAMP(3))) DIV 1000)`;
+/** Negative once it is past. */
+const msUntil = (column: string): string => `TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), ${column}) DIV 1000`;
 
 /** What is asked for: an account by its address or id, seen from a source. */
 export interface LoginQuery {
   by: 'email' | 'id';
   value: string;
+  /** The keyed hash of an address; with it the lock of an address without an account is found. */
+  identity?: Buffer;
   source: Source;
 }
 
 /**
  * The accounts of several logins in one statement; `column` is what identifies them. Sources stand in rows of their own
- * (arm 1), and of these only such as share a network or device with one of the logins. Joins rather than aggregated
- * subqueries, which cost several times as much.
+ * (arm 1), and of these only such as share a network or device with one of the logins; so do places (arm 2), and the
+ * locks of addresses without an account (arm 3). Joins rather than aggregated subqueries, which cost several times as much.
  */
-const loginSql = (column: 'email' | 'id', logins: number): string => `
+const loginSql = (column: 'email' | 'id', logins: number, withPlaces: boolean): string => `
   SELECT arm.n AS arm, u.id, u.email, u.status, u.password_hash AS passwordHash, u.deleted_at AS deletedAt,
-    ${msUntil('u.locked_until')} AS lockMs, u.locked_until IS NOT NULL AND u.locked_until <=> u.gate_locked_until AS lockedByGate,
+    u.lock_step AS lockStep, ${msUntil('u.locked_until')} AS lockEndMs, u.locked_until IS NOT NULL AND u.locked_until <=> u.gate_locked_until AS lockedByGate,
     arm.n = 0 AND EXISTS (SELECT 1 FROM login_sources k WHERE k.user_id = u.id) AS seenBefore,
     r.name AS role, f.method AS factor,
-    s.network, s.device, s.last_seen_at > UTC_TIMESTAMP(3) - INTERVAL ${FAMILIAR_DAYS} DAY AS familiar,
-    IF(u.locked_until <=> u.gate_locked_until, ${msUntil('s.locked_until')}, 0) AS sourceLockMs,
-    s.last_seen_at > UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND s.locked_until IS NULL AS remembered
-  FROM users u CROSS JOIN (SELECT 0 AS n UNION ALL SELECT 1) arm
+    s.network, s.device, s.last_seen_at > UTC_TIMESTAMP(3) - INTERVAL ${FAMILIAR_DAYS} DAY AS familiar, s.lock_step AS sourceStep, ${msUntil('s.locked_until')} AS sourceEndMs,
+    s.last_seen_at > UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND s.locked_until IS NULL AS remembered,
+    ${withPlaces ? `p.country, p.latitude, p.longitude, -(${msUntil('p.last_seen_at')}) AS msAgo` : 'NULL AS country'}, NULL AS identity
+  FROM users u CROSS JOIN (SELECT 0 AS n UNION ALL SELECT 1${withPlaces ? ' UNION ALL SELECT 2' : ''}) arm
   LEFT JOIN user_roles ur ON arm.n = 0 AND ur.user_id = u.id LEFT JOIN roles r ON r.id = ur.role_id
   LEFT JOIN mfa_factors f ON arm.n = 0 AND f.user_id = u.id AND f.verified_at IS NOT NULL
   LEFT JOIN login_sources s ON arm.n = 1 AND s.user_id = u.id AND (s.network IN (${marks(logins)}) OR s.device IN (${marks(logins)}))
-  WHERE u.${column} IN (${marks(logins)})`;
+  ${withPlaces ? 'LEFT JOIN login_places p ON arm.n = 2 AND p.user_id = u.id' : ''}
+  WHERE u.${column} IN (${marks(logins)})
+  ${column === 'email' ? strangerSql(logins, withPlaces) : ''}`;
+
+const strangerSql = (logins: number, withPlaces: boolean): string => `
+  UNION ALL SELECT 3, NULL, NULL, NULL, NULL, NULL, g.lock_step, ${msUntil('g.locked_until')}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ${withPlaces ? 'NULL, NULL, NULL, ' : ''}g.identity
+  FROM stranger_locks g WHERE g.identity IN (${marks(logins)})`;
 
 interface LoginRow extends Pick<LoginAccount, 'id' | 'email' | 'status' | 'passwordHash' | 'deletedAt'> {
   arm: number;
-  lockMs: unknown;
+  lockStep: unknown;
+  lockEndMs: unknown;
   lockedByGate: unknown;
   seenBefore: unknown;
   role: string | null;
@@ -73,8 +111,25 @@ interface LoginRow extends Pick<LoginAccount, 'id' | 'email' | 'status' | 'passw
   network: Buffer | null;
   device: Buffer | null;
   familiar: unknown;
-  sourceLockMs: unknown;
+  sourceStep: unknown;
+  sourceEndMs: unknown;
   remembered: unknown;
+  country: string | null;
+  latitude: unknown;
+  longitude: unknown;
+  msAgo: unknown;
+  identity: Buffer | null;
+}
+
+const FORGOTTEN: LockMemory = { step: 0, keepMs: 0 };
+const NO_LOCK: Seen['stranger'] = { ms: 0, memory: FORGOTTEN };
+const QUIET_MS = QUIET_DAYS * 24 * 3600 * 1000;
+
+/** What is left of a lock by when it ends, and what counts of it until it is forgotten. */
+function lockOf(step: unknown, endMs: unknown): { ms: number; memory: LockMemory } {
+  if (endMs === null) return NO_LOCK;
+  const ms = Number(endMs);
+  return { ms: Math.max(0, ms), memory: ms + QUIET_MS > 0 ? { step: Number(step), keepMs: ms + QUIET_MS } : FORGOTTEN };
 }
 
 /** What the rows of one account say to a login from a source. */
@@ -83,6 +138,10 @@ function loginAccount(rows: LoginRow[], { network, device }: Source): LoginAccou
   const sources = rows.filter((row) => row.network !== null);
   const same = sources.find((row) => row.network!.equals(network) && row.device!.equals(device));
   const familiar = Boolean(same?.familiar);
+  const lockedByGate = Boolean(first.lockedByGate);
+  const lock = lockOf(first.lockStep, first.lockEndMs);
+  // Changing users.locked_until by hand forgets what the gate wrote, the locks of familiar sources with it.
+  const sourceLock = familiar && lockedByGate ? lockOf(same!.sourceStep, same!.sourceEndMs) : NO_LOCK;
   return {
     id: first.id,
     email: first.email,
@@ -91,36 +150,49 @@ function loginAccount(rows: LoginRow[], { network, device }: Source): LoginAccou
     deletedAt: first.deletedAt,
     roles: unique(rows.map(({ role }) => role)),
     factors: unique(rows.map(({ factor }) => factor)),
-    lockMs: Number(first.lockMs),
-    lockedByGate: Boolean(first.lockedByGate),
+    lockMs: lock.ms,
+    lockedByGate,
+    lockMemory: lockedByGate ? lock.memory : FORGOTTEN,
     familiar,
-    sourceLockMs: familiar ? Number(same!.sourceLockMs) : 0,
+    sourceLockMs: sourceLock.ms,
+    sourceLockMemory: sourceLock.memory,
     remembered: familiar && Boolean(same!.remembered),
     knownNetwork: sources.some((row) => row.network!.equals(network)),
     knownDevice: sources.some((row) => row.device!.equals(device)),
     seenBefore: Boolean(first.seenBefore),
+    places: rows.filter(({ country }) => country !== null).map(seenPlace),
   };
 }
 
+// Decimals come as texts.
+const seenPlace = ({ country, latitude, longitude, msAgo }: LoginRow): SeenPlace => ({ country: country!, latitude: numberOrNull(latitude), longitude: numberOrNull(longitude), msAgo: Number(msAgo) });
+const numberOrNull = (value: unknown): number | null => (value === null ? null : Number(value));
+
 const unique = <T extends string>(values: (T | null)[]): T[] => [...new Set(values)].filter((value) => value !== null);
 
-/** Accounts by position of their query; an address is compared byte for byte. All queries are by the same column. */
-export async function findForLogin(on: Queryable, queries: LoginQuery[]): Promise<(LoginAccount | null)[]> {
+/** What is known, by position of the query; an address is compared byte for byte. All queries are by the same column. */
+export async function findForLogin(on: Queryable, queries: LoginQuery[], withPlaces: boolean): Promise<Seen[]> {
   const { by } = queries[0]!;
   const asked = padded(queries);
   const values = [...asked.map(({ source }) => source.network), ...asked.map(({ source }) => source.device), ...asked.map(({ value }) => value)];
-  const found = new Map<string, LoginRow[]>();
-  for (const row of await on.rows<LoginRow>(loginSql(by, asked.length), values)) {
-    const rows = found.get(row[by]);
-    if (rows) rows.push(row);
-    else found.set(row[by], [row]);
+  if (by === 'email') values.push(...asked.map(({ identity }) => identity ?? NOBODY));
+  const accounts = new Map<string, LoginRow[]>();
+  const strangers = new Map<string, LoginRow>();
+  for (const row of await on.rows<LoginRow>(loginSql(by, asked.length, withPlaces), values)) {
+    const rows = accounts.get(row[by]);
+    if (row.identity) strangers.set(row.identity.toString('hex'), row);
+    else if (rows) rows.push(row);
+    else accounts.set(row[by], [row]);
   }
   // By the value itself, for the collation ignores trailing spaces and an address does not.
-  return queries.map(({ value, source }) => {
-    const rows = found.get(value);
-    return rows ? loginAccount(rows, source) : null;
+  return queries.map(({ value, identity, source }) => {
+    const rows = accounts.get(value);
+    const lock = strangers.size > 0 && identity ? strangers.get(identity.toString('hex')) : undefined;
+    return { account: rows ? loginAccount(rows, source) : null, stranger: lock ? lockOf(lock.lockStep, lock.lockEndMs) : NO_LOCK };
   });
 }
+
+const NOBODY = Buffer.alloc(32);
 
 /** Replaces a password hash unless it changed meanwhile. */
 export async function renewPasswordHash(on: Queryable, id: string, from: string, to: string): Promise<void> {
@@ -137,17 +209,46 @@ export async function holdAccounts(tx: Tx, accounts: Pick<LoginAccount, 'id' | '
   return accounts.map(({ id, passwordHash }) => now.get(id) === passwordHash);
 }
 
+/** A lock of the gate: how long, and which in a row; 0 leaves that as it is. */
+export interface Lock {
+  ms: number;
+  step: number;
+}
+
 /** Writes a lock of the gate, unless a longer one stands; gate_locked_until tells it from one that an operator sets. */
-export async function lockByGate(on: Queryable, id: string, ms: number): Promise<void> {
+export async function lockByGate(on: Queryable, id: string, { ms, step }: Lock): Promise<void> {
   await on.run(
-    `UPDATE users SET locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, gate_locked_until = locked_until
+    `UPDATE users SET lock_step = CASE WHEN ? > 0 THEN ? WHEN locked_until = gate_locked_until THEN lock_step ELSE 0 END,
+       locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, gate_locked_until = locked_until
      WHERE id = ? AND (locked_until IS NULL OR locked_until < UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)`,
-    [ms * 1000, id, ms * 1000],
+    [step, step, ms * 1000, id, ms * 1000],
   );
 }
 
-export async function lockSource(on: Queryable, id: string, source: Source, ms: number): Promise<void> {
-  await on.run('UPDATE login_sources SET locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE user_id = ? AND network = ? AND device = ?', [ms * 1000, id, source.network, source.device]);
+export async function lockSource(on: Queryable, id: string, source: Source, { ms, step }: Lock): Promise<void> {
+  await on.run('UPDATE login_sources SET locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, lock_step = ? WHERE user_id = ? AND network = ? AND device = ?', [ms * 1000, step, id, source.network, source.device]);
+}
+
+/** Writes a lock of an address that has no account. */
+export async function lockStranger(on: Queryable, identity: Buffer, { ms, step }: Lock): Promise<void> {
+  await on.run(
+    `INSERT INTO stranger_locks (identity, lock_step, locked_until) VALUES (?, ?, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)
+     ON DUPLICATE KEY UPDATE lock_step = ?, locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND`,
+    [identity, step, ms * 1000, step, ms * 1000],
+  );
+}
+
+/** When a lock of an address without an account counts no longer. */
+export const STRANGER_LAPSED = `locked_until < UTC_TIMESTAMP(3) - INTERVAL ${QUIET_DAYS} DAY`;
+
+/** Removes a few locks that count no longer: more than one for each that is written keeps the table small whatever is tried. */
+export async function dropLapsedStrangers(on: Queryable): Promise<void> {
+  await on.run(`DELETE FROM stranger_locks WHERE ${STRANGER_LAPSED} ORDER BY locked_until LIMIT 4`);
+}
+
+/** Forgets which lock in a row the last one was, of accounts whose locks are over. */
+export async function forgetLocks(on: Queryable, ids: string[]): Promise<void> {
+  await on.run(`UPDATE users SET lock_step = 0 WHERE id IN (${marks(ids.length)}) AND locked_until <= UTC_TIMESTAMP(3)`, ids);
 }
 
 /** Notes that accounts logged in from these sources now. */

@@ -33,7 +33,7 @@ export const BINDINGS = {
   loginReserve: script(
     'login-reserve',
     (k: { bucket: string; held: string }) => [k.bucket, k.held],
-    (a: { ticket: string; threshold: number; holdMs: number; storedMs: number }) => [a.ticket, a.threshold, a.holdMs, a.storedMs],
+    (a: { ticket: string; threshold: number; holdMs: number; storedMs: number; storedStep: number; keepMs: number }) => [a.ticket, a.threshold, a.holdMs, a.storedMs, a.storedStep, a.keepMs],
     ([outcome, retryMs, recorded]: [number, number, number]) => ({ outcome: ENTERED[outcome]!, retryMs, recorded: recorded === 1 }),
   ),
   loginSettle: script(
@@ -47,7 +47,7 @@ export const BINDINGS = {
       a.delaysMs.join(','),
       a.locksMs.join(','),
     ],
-    ([held, lockedMs, delayMs, ownLockMs, allLockMs]: [number, number, number, number, number]) => ({ held: held === 1, lockedMs, delayMs, ownLockMs, allLockMs }),
+    ([held, lockedMs, delayMs, ownLockMs, ownStep, allLockMs, allStep]: [number, number, number, number, number, number, number]) => ({ held: held === 1, lockedMs, delayMs, ownLockMs, ownStep, allLockMs, allStep }),
   ),
   loginRecorded: script(
     'login-recorded',

@@ -86,7 +86,7 @@ function calls(keyring: ReturnType<typeof createKeyring>): Calls {
   const identity = identityOf(keyring, '}a}b{c{@example.com');
   const counted = keyring.mac('limit', '{}{user}').toString('base64url', 0, 16);
   const gate = { bucket: KEYS.gate(identity, 'source'), held: KEYS.gateHeld(identity, 'source'), all: KEYS.gate(identity, null) };
-  const policy = { ticket: 't', threshold: 5, holdMs: 1000, storedMs: 0, quietMs: 60_000, delaysMs: [2000], locksMs: [1000] };
+  const policy = { ticket: 't', threshold: 5, holdMs: 1000, storedMs: 0, storedStep: 1, keepMs: 60_000, quietMs: 60_000, delaysMs: [2000], locksMs: [1000] };
   const events = [{ type: 'identity.user.deleted', message: '{}' }];
   return {
     rateLimit: { keys: { window: KEYS.limit('export', counted) }, args: { max: 3, windowMs: 60_000, ticket: 't' } },

@@ -16,9 +16,9 @@ let tickets = 0;
 function account() {
   const tag = `{${(names += 1)}}`;
   const keys = (source: string) => ({ bucket: `idp:${tag}:gate:${source}`, held: `idp:${tag}:held:${source}`, all: `idp:${tag}:gate:all` });
-  const enter = (source = 'all', more: { holdMs?: number; storedMs?: number } = {}) => {
+  const enter = (source = 'all', more: { holdMs?: number; storedMs?: number; storedStep?: number; keepMs?: number } = {}) => {
     const ticket = String((tickets += 1));
-    return scripts.loginReserve(keys(source), { ticket, threshold: 3, holdMs: 30_000, storedMs: 0, ...more }).then((verdict) => ({ ...verdict, ticket }));
+    return scripts.loginReserve(keys(source), { ticket, threshold: 3, holdMs: 30_000, storedMs: 0, storedStep: 0, keepMs: 0, ...more }).then((verdict) => ({ ...verdict, ticket }));
   };
   const settle = (ticket: string, outcome: 'release' | 'success' | 'failure', source = 'all', policy = {}) => scripts.loginSettle(keys(source), { ticket, outcome, ...POLICY, ...policy });
   const fail = async (source = 'all') => settle((await enter(source)).ticket, 'failure', source);
@@ -41,8 +41,9 @@ t.test('no more guesses are verified at once than may still fail', async (t) => 
 t.test('locks grow by their steps, the last repeats, and each further failure locks', async (t) => {
   const { fail, outcome } = account();
   t.same([await fail(), await fail()].map(({ allLockMs }) => allLockMs), [0, 0]);
+  let step = 0;
   for (const ms of [150, 300, 300]) {
-    t.match(await fail(), { ownLockMs: ms, allLockMs: ms, delayMs: 0 });
+    t.match(await fail(), { ownLockMs: ms, allLockMs: ms, ownStep: (step += 1), allStep: step, delayMs: 0 });
     t.equal(await outcome(), 'locked');
     await pause(ms + 5);
   }
@@ -105,6 +106,30 @@ t.test('a lock counts as recorded once it stands in MySQL, and a new lock anew',
   await fail();
   t.match(await enter(), { outcome: 'locked', recorded: false });
   t.equal(await scripts.loginRecorded({ bucket: 'idp:{none}:gate:all', all: 'idp:{none}:gate:all' }, {}), 0, 'nothing is made up for buckets that are gone');
+});
+
+t.test('what MySQL remembers of a lock that Redis lost is taken up: the lock stands, then one guess locks by the next step', async (t) => {
+  const { enter, settle, keys, outcome } = account();
+  const { bucket } = keys('all');
+  const remembered = { storedMs: 60, storedStep: 1, keepMs: 5000 };
+  t.match(await enter('all', remembered), { outcome: 'locked', recorded: true });
+  const ttl = await redis.pttl(bucket);
+  t.ok(ttl > 4000 && ttl <= 5000, 'for as long as it would have been remembered');
+  t.equal(await outcome(), 'locked', 'in Redis too from now on');
+  await pause(65);
+  const over = { ...remembered, storedMs: 0 };
+  const { ticket } = await enter('all', over);
+  t.equal((await enter('all', over)).outcome, 'full', 'one guess at a time');
+  t.match(await settle(ticket, 'failure'), { ownLockMs: 300, ownStep: 2, allStep: 2 });
+  t.match(await enter('all', over), { outcome: 'locked', recorded: false }, 'what MySQL remembers does not overwrite what Redis knows');
+  t.equal(await redis.hget(bucket, 'locks'), '2');
+});
+
+t.test('failures that Redis counted since it lost a lock stay counted', async (t) => {
+  const { enter, fail, keys } = account();
+  await fail();
+  await enter('all', { storedStep: 3, keepMs: 5000 });
+  t.same(await redis.hmget(keys('all').bucket, 'failures', 'locks'), ['3', '3']);
 });
 
 t.test('every key has a life from its first write on', async (t) => {

@@ -65,6 +65,8 @@ t.test('what lapsed is erased whoever it belongs to, and nothing that is still o
     [owner, owner],
   );
   await mysql.run(`INSERT INTO login_sources (user_id, network, device, last_seen_at) VALUES (?, REPEAT('a', 16), REPEAT('a', 16), ${ago(179)}), (?, REPEAT('b', 16), REPEAT('b', 16), ${ago(181)})`, [owner, owner]);
+  await mysql.run(`INSERT INTO login_places (user_id, country, last_seen_at) VALUES (?, 'DE', ${ago(179)}), (?, 'FR', ${ago(181)})`, [owner, owner]);
+  await mysql.run(`INSERT INTO stranger_locks (identity, lock_step, locked_until) VALUES (REPEAT('a', 32), 1, UTC_TIMESTAMP(3) - INTERVAL 23 HOUR), (REPEAT('b', 32), 1, UTC_TIMESTAMP(3) - INTERVAL 25 HOUR)`);
   const enrolment = (method: string, verified: string, created: string): Promise<unknown> => mysql.run(`INSERT INTO mfa_factors (id, user_id, method, verified_at, created_at) VALUES (UUID(), ?, ?, ${verified}, ${created})`, [uuid(), method]);
   await enrolment('totp', 'NULL', 'UTC_TIMESTAMP(3) - INTERVAL 23 HOUR');
   await enrolment('totp', ago(2), ago(2));
@@ -74,7 +76,7 @@ t.test('what lapsed is erased whoever it belongs to, and nothing that is still o
   t.equal(await count(mysql, 'sessions', `deleted_at IS NULL AND ${lives}`), 1 + 2 + 4, 'sessions that ended lately are as before');
   t.equal(await count(mysql, 'sessions', `deleted_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE AND user_id IS NULL AND device IS NULL AND ip_address IS NULL`), 700 + 600, 'others became tombstones');
   t.equal(await count(mysql, 'sessions'), 7 + 1300 + 8, 'old tombstones went');
-  for (const table of ['mfa_tokens', 'account_tokens', 'login_sources']) t.equal(await count(mysql, table), 1, table);
+  for (const table of ['mfa_tokens', 'account_tokens', 'login_sources', 'login_places', 'stranger_locks']) t.equal(await count(mysql, table), 1, table);
   t.equal(await count(mysql, 'mfa_factors'), 2, 'an enrolment that was not confirmed in a day went');
 });
 
