@@ -140,6 +140,12 @@ function single(address: string): Cidr {
   return [parsed, parsed.kind() === 'ipv4' ? 32 : 128];
 }
 
+/** A header's name, in lower case as requests are read. */
+export const headerName: Reader<string> = (text) => {
+  if (!/^[A-Za-z0-9-]{1,64}$/.test(text)) throw new Error('the name of a header, of letters, digits and -');
+  return text.toLowerCase();
+};
+
 /** `name:required` or `name:advisory`, comma-separated. */
 export const validators: Reader<{ source: string; required: boolean }[]> = (text) =>
   list(text).map((part) => {

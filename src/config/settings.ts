@@ -74,6 +74,10 @@ export const SETTINGS = {
     oauthRedirectUris: setting('OAUTH_REDIRECT_URIS', read.redirectUris, '', 'URIs that the redirect flow may deliver tokens to, compared byte for byte, comma-separated.'),
     oauthTimeoutMs: setting('OAUTH_TIMEOUT_MS', read.int(50, 10000), '5000', 'Longest time that one step of the redirect flow waits for the provider, in milliseconds.'),
   },
+  'Risk signals': {
+    geoipFile: setting('GEOIP_FILE', read.optional(read.string), '', 'MMDB file in the layout of GeoLite2, GeoIP2 or DB-IP (country, or city for positions); a replaced file is taken within 10 s.'),
+    geoHeader: setting('GEO_HEADER', read.optional(read.headerName), '', 'Header in which a trusted proxy says where the client is, as DE or DE;52.52,13.40 (latitude, longitude); asked for what GEOIP_FILE does not know. The proxy must overwrite what clients send.'),
+  },
   Limits: {
     limitLoginIp: setting('LIMIT_LOGIN_IP', read.limit, '0', 'Logins per client address, n/seconds; 0 is off, here and below.'),
     limitOAuth: setting('LIMIT_OAUTH', read.limit, '60/300', 'Sign-ins with another provider begun, per client address.'),

@@ -1,3 +1,5 @@
+import type { Place } from '../places.js';
+
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 /** How tokens travel: in the JSON body, or in httpOnly cookies only. */
@@ -34,6 +36,10 @@ export interface Call<Body = unknown, Query = Record<string, string>, Params = R
   /** The client's address behind trusted proxies, and what of it is counted (IPv6: its /64). */
   readonly ip: string;
   readonly network: string;
+  /** Whether a trusted proxy passed it on, so that what the proxy says of the client is believed. */
+  readonly viaProxy: boolean;
+  /** Where that address seems to be, as far as it can be told. */
+  readonly place: Place | null;
   readonly userAgent: string;
   readonly delivery: Delivery;
   readonly body: Body;

@@ -9,6 +9,8 @@ export interface ClientAddress {
   ip: string;
   /** What limits and familiarity count: the IPv4 address, or the /64 of an IPv6 address. */
   network: string;
+  /** Whether the peer is a trusted proxy. */
+  viaProxy: boolean;
 }
 
 /**
@@ -17,17 +19,18 @@ export interface ClientAddress {
  */
 export function clientAddress(peer: string, headers: Headers, trusted: Cidr[]): ClientAddress {
   const direct = parse(peer);
-  if (!direct) return { ip: '0.0.0.0', network: '0.0.0.0' };
+  if (!direct) return { ip: '0.0.0.0', network: '0.0.0.0', viaProxy: false };
+  const viaProxy = isTrusted(direct, trusted);
   let client = direct;
-  if (isTrusted(client, trusted)) {
+  if (viaProxy) {
     for (const hop of hops(headers).slice(-MOST_HOPS).reverse()) {
       const address = parse(hop);
-      if (!address) return described(direct);
+      if (!address) return { ...described(direct), viaProxy };
       client = address;
       if (!isTrusted(client, trusted)) break;
     }
   }
-  return described(client);
+  return { ...described(client), viaProxy };
 }
 
 /** Addresses remembered at most. */
@@ -76,7 +79,7 @@ function isTrusted(address: Address, trusted: Cidr[]): boolean {
   return trusted.some(([range, bits]) => range.kind() === address.kind() && address.match(range, bits));
 }
 
-function described(address: Address): ClientAddress {
+function described(address: Address): Omit<ClientAddress, 'viaProxy'> {
   const ip = address.toString();
   if (address.kind() === 'ipv4') return { ip, network: ip };
   const prefix = new ipaddr.IPv6([...(address as ipaddr.IPv6).parts.slice(0, 4), 0, 0, 0, 0]);

@@ -3,6 +3,7 @@ import type { Config } from '../config/settings.js';
 import { ApiError, type ErrorCode } from '../errors.js';
 import type { Keyring } from '../keyring.js';
 import type { Log } from '../log.js';
+import type { Place } from '../places.js';
 import { parseBody } from './body.js';
 import type { Call, Delivery, Principal, Reply } from './call.js';
 import { clientAddresses } from './client.js';
@@ -22,6 +23,8 @@ export interface Guards {
   limit(name: string, call: Call): Promise<void>;
   /** The session that a refresh cookie names, or null; nothing is looked up. */
   refreshSession(call: Call): string | null;
+  /** Where a call seems to come from; asked only when somebody wants to know. */
+  place?(call: Pick<Call, 'ip' | 'headers' | 'viaProxy'>): Place | null;
 }
 
 export interface PipelineOptions {
@@ -90,9 +93,13 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
   function open(incoming: Incoming, row: Row<Needs>, params: Call['params']): Writable<Call> {
     const { requestId, receivedAt, method, path, headers } = incoming;
     const { cookies, tossed } = parseCookies(headers.get('cookie'));
+    const client = addressOf(incoming.peer, headers);
     return {
       ...{ requestId, receivedAt, method, path, headers, cookies, tossed },
-      ...addressOf(incoming.peer, headers),
+      ...client,
+      get place() {
+        return guards.place?.({ ip: client.ip, headers, viaProxy: client.viaProxy }) ?? null;
+      },
       params,
       query: row.endpoint.query ? readQuery(incoming.query) : {},
       userAgent: headers.get('user-agent') ?? '',
