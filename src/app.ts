@@ -29,6 +29,7 @@ import { createReadiness } from './ops/health.js';
 import { createMetrics, observer, watchHashing, type BatchKind } from './ops/metrics.js';
 import { HEALTH_ROUTES, OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
 import { loadPasswordRules } from './passwords/rules.js';
+import { openPlaces } from './places.js';
 import { createHashing } from './pools/hashing.js';
 import { createSigning } from './pools/signing.js';
 import { ROUTES, type RouteNeeds } from './routes.js';
@@ -64,6 +65,7 @@ const MOST_LOGINS = 32;
 /** Builds everything once and wires it: the only place that knows all parts. */
 export async function buildApp(config: Config, log: Log, { strict = false }: BuildOptions = {}): Promise<App> {
   const keyring = createKeyring(config.secretKey, config.secretKeyPrevious);
+  const places = await openPlaces(config, log);
   const metrics = createMetrics();
   const mysql = createMysql({ url: config.mysqlUrl, connections: config.mysqlConnections, log });
   const redis = createRedis(config.redisUrl, log);
@@ -93,8 +95,8 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   // While logins queue for the hashing threads, sharing a statement delays none of them. Shorter than the backlog, or
   // the threads would run out of work meanwhile.
   const lingerMs = (): number => Math.min(MOST_LINGER_MS, hashing.backlogMs() * 0.75);
-  const seenByEmail = gather((queries: LoginQuery[]) => findForLogin(mysql, queries, false), { most: MOST_LOGINS, lingerMs, onBatch: batchesOf('account') });
-  const seenById = gather((queries: LoginQuery[]) => findForLogin(mysql, queries, false), { most: MOST_LOGINS, onBatch: batchesOf('account') });
+  const seenByEmail = gather((queries: LoginQuery[]) => findForLogin(mysql, queries, places.isTelling), { most: MOST_LOGINS, lingerMs, onBatch: batchesOf('account') });
+  const seenById = gather((queries: LoginQuery[]) => findForLogin(mysql, queries, places.isTelling), { most: MOST_LOGINS, onBatch: batchesOf('account') });
   const lookUp = (query: LoginQuery): Promise<Seen> => (query.by === 'email' ? seenByEmail : seenById)(query);
 
   const needs: RouteNeeds & OpsNeeds = {
@@ -107,7 +109,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     forgetFailures: (account) => forgetFailures({ gate, keyring, mysql }, account),
     lookUp,
     accountOf: async (query) => (await lookUp(query)).account,
-    openSession: createOpener({ config, keyring, log, mysql, gate, deviceLabel: createDeviceLabels() }, lingerMs, batchesOf('opening')),
+    openSession: createOpener({ config, keyring, log, mysql, gate, clock, events: relay, deviceLabel: createDeviceLabels() }, lingerMs, batchesOf('opening')),
     flights: createFlights(),
     oauthProviders: createProviders({ config, log }),
     errands,
@@ -124,6 +126,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   const guards: Guards = {
     authenticate: (call) => authenticate({ liveSession: needs.liveSession, readToken }, call),
     refreshSession: (call) => refreshSession(keyring, call),
+    place: (call) => places.of(call),
     async limit(name, call) {
       const limit = name as LimitName;
       await needs.limits.hit(limit, LIMITS[limit].by === 'user' ? call.principal!.userId : call.network);
@@ -149,6 +152,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
       await errands.close();
       await Promise.all([relay.close(), sender.close()]);
       clock.stop();
+      places.close();
       await Promise.all([hashing.close(), signing.close()]);
       redis.disconnect();
       await mysql.close();

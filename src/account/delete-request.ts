@@ -3,7 +3,7 @@ import { empty } from '../http/call.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
 import { tell, verifiedContacts } from '../notify/notices.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { findOwner } from '../store/deletions.js';
 import { issueCode, ttlMs } from './otp.js';
 
@@ -28,7 +28,7 @@ export const deleteRequest = userEndpoint({
     if (otp === null) return empty();
     await mysql.transaction(async (tx) => {
       await tell(tx, needs, owner, contacts, 'account_deletion_requested', { otp, expiresAt, gracePeriodDays: config.graceDays });
-      await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'account.deletion_requested', status: 'success', ip: call.ip });
+      await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'account.deletion_requested', status: 'success', ...whence(call) });
     });
     notify.wake();
     log.info({ requestId: call.requestId, action: 'account.deletion_requested', subject: subjectOf(keyring, userId), ip: call.ip }, 'code for a deletion issued');

@@ -9,7 +9,7 @@ import { time } from '../http/fields.js';
 import { subjectOf } from '../keyring.js';
 import { tell, verifiedContacts } from '../notify/notices.js';
 import { deleteTokens } from '../store/account-tokens.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { findOwner, markDeleted, type Owner } from '../store/deletions.js';
 import { deleteMfaTokens } from '../store/mfa.js';
 import { appendEvent } from '../store/outbox.js';
@@ -37,7 +37,7 @@ export const deleteAccount = userEndpoint({
   handle: async (needs: DeletionNeeds, call) => {
     const { config, keyring, log, mysql } = needs;
     const { userId } = call.principal;
-    const entry = { userId, subject: subjectOf(keyring, userId), action: 'account.deleted', ip: call.ip } as const;
+    const entry = { userId, subject: subjectOf(keyring, userId), action: 'account.deleted', ...whence(call) } as const;
     const owner = await findOwner(mysql, userId);
     // The account went between the two reads.
     if (!owner) throw new ApiError('UNAUTHENTICATED');
@@ -80,7 +80,7 @@ function softDelete({ config, keyring, mysql }: DeletionNeeds, call: UserCall, o
     await revokeAll(tx, id, 'deletion');
     await deleteMfaTokens(tx, id);
     await deleteTokens(tx, id);
-    await record(tx, { userId: id, subject: subjectOf(keyring, id), action: 'account.deleted', status: 'success', ip: call.ip });
+    await record(tx, { userId: id, subject: subjectOf(keyring, id), action: 'account.deleted', status: 'success', ...whence(call) });
     await appendEvent(tx, 'identity.user.deleted', { userId: id, email, gracePeriodDays: config.graceDays, permanentDeletionAt: until }, deletedAt);
     await tell(tx, { keyring }, owner, verifiedContacts(owner), 'account_deleted', { gracePeriodDays: config.graceDays, restorableUntil: until });
     return deletedAt;

@@ -4,7 +4,7 @@ import { ApiError } from '../errors.js';
 import { answer } from '../http/call.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import type { Mysql } from '../store/mysql.js';
 import { pagesOf, type Cell } from '../store/personal-data.js';
 import { csvText } from './csv.js';
@@ -31,7 +31,7 @@ export const exportAccount = userEndpoint({
     const format = call.query.format ?? 'json';
     const user = await readUser(mysql, userId);
     // Before the first byte: what is sent cannot be taken back.
-    await record(mysql, { userId, subject: subjectOf(keyring, userId), action: 'account.exported', status: 'success', ip: call.ip, detail: { format } });
+    await record(mysql, { userId, subject: subjectOf(keyring, userId), action: 'account.exported', status: 'success', ...whence(call), detail: { format } });
     const exportedAt = new Date(clock.now()).toISOString();
     const document = format === 'json' ? jsonDocument(mysql, userId, user, exportedAt) : csvDocument(mysql, userId, user, exportedAt);
     return answer(200, {

@@ -6,7 +6,7 @@ import { empty } from '../http/call.js';
 import { endpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
 import { tell } from '../notify/notices.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { findOwnerByEmail } from '../store/deletions.js';
 import { issueCode, ttlMs } from './otp.js';
 import { demandStores } from './unseen.js';
@@ -27,12 +27,13 @@ export const restoreRequest = endpoint({
   handle: async (needs: RestoreRequestNeeds, call) => {
     await demandStores(needs);
     const email = normaliseEmail(call.body.email);
-    needs.errands.add(() => sendCode(needs, email, call.requestId, call.ip));
+    const from = whence(call);
+    needs.errands.add(() => sendCode(needs, email, call.requestId, from));
     return empty();
   },
 });
 
-async function sendCode(needs: SendNeeds, email: string, requestId: string, ip: string): Promise<void> {
+async function sendCode(needs: SendNeeds, email: string, requestId: string, from: ReturnType<typeof whence>): Promise<void> {
   const { config, keyring, log, mysql, clock, notify } = needs;
   const owner = await findOwnerByEmail(mysql, email);
   if (!owner?.deletedAt) return;
@@ -44,8 +45,8 @@ async function sendCode(needs: SendNeeds, email: string, requestId: string, ip: 
   await mysql.transaction(async (tx) => {
     // To the address as it is stored, never as it was typed.
     await tell(tx, needs, owner, [{ channel: 'EMAIL', to: owner.email }], 'account_restore_requested', { otp, expiresAt, restorableUntil });
-    await record(tx, { userId: owner.id, subject, action: 'account.restore_requested', status: 'success', ip });
+    await record(tx, { userId: owner.id, subject, action: 'account.restore_requested', status: 'success', ...from });
   });
   notify.wake();
-  log.info({ requestId, action: 'account.restore_requested', subject, ip }, 'code for a restore issued');
+  log.info({ requestId, action: 'account.restore_requested', subject, ip: from.ip }, 'code for a restore issued');
 }

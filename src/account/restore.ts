@@ -8,7 +8,7 @@ import { time } from '../http/fields.js';
 import { subjectOf } from '../keyring.js';
 import { tell, verifiedContacts, type Contact } from '../notify/notices.js';
 import { deleteTokens } from '../store/account-tokens.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { findOwnerByEmail, markRestored, type Owner, type Restored } from '../store/deletions.js';
 import { deleteMfaTokens } from '../store/mfa.js';
 import { appendEvent } from '../store/outbox.js';
@@ -37,7 +37,7 @@ export const restore = endpoint({
     const owner = await findOwnerByEmail(mysql, email);
     const subject = owner ? subjectOf(keyring, owner.id) : keyring.mac('subject', email).toString('base64url');
 
-    const restoredAt = await audited(needs, { userId: owner?.id ?? null, subject, action: 'account.restored', ip: call.ip }, async () => {
+    const restoredAt = await audited(needs, { userId: owner?.id ?? null, subject, action: 'account.restored', ...whence(call) }, async () => {
       const claim = await claimCode(needs, owner ?? { id: null, email }, 'restore', call.body.otp);
       const outcome = await giveBackOnThrow(claim, async () => {
         const restored = owner ? await undelete(needs, call, owner) : { kind: 'not-deleted' as const };
@@ -66,7 +66,7 @@ function undelete({ config, keyring, mysql }: RestoreNeeds, call: Call, owner: O
     await revokeAll(tx, id, 'deletion');
     await deleteMfaTokens(tx, id);
     await deleteTokens(tx, id);
-    await record(tx, { userId: id, subject: subjectOf(keyring, id), action: 'account.restored', status: 'success', ip: call.ip });
+    await record(tx, { userId: id, subject: subjectOf(keyring, id), action: 'account.restored', status: 'success', ...whence(call) });
     await appendEvent(tx, 'identity.user.restored', { userId: id, email, originalDeletionAt: restored.deletedAt.toISOString() }, restored.restoredAt);
     await tell(tx, { keyring }, owner, contactsOf(owner), 'account_restored', {});
     return restored;

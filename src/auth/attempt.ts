@@ -2,7 +2,7 @@ import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
 import type { Call } from '../http/call.js';
 import { subjectOf } from '../keyring.js';
-import { record, type AuditEntry } from '../store/audit.js';
+import { record, whence, type AuditEntry } from '../store/audit.js';
 import { dropLapsedStrangers, lockByGate, lockSource, lockStranger, type LoginAccount, type LoginQuery, type Seen, type Source } from '../store/login-accounts.js';
 import type { Gate, Penalty, StoredLock, Ticket } from './gate.js';
 import { identityHash, identityOf, sourceName } from './identity.js';
@@ -126,7 +126,7 @@ function countRefusal(metrics: Deps['metrics'], error: unknown): void {
 }
 
 /** The audit columns that every entry of an attempt shares. */
-export function auditOf(keyring: Deps['keyring'], { account, email, call, action }: Attempt): Pick<AuditEntry, 'userId' | 'subject' | 'action' | 'ip'> {
+export function auditOf(keyring: Deps['keyring'], { account, email, call, action }: Attempt): Pick<AuditEntry, 'userId' | 'subject' | 'action' | 'ip' | 'country' | 'sessionId'> {
   const subject = account ? subjectOf(keyring, account.id) : keyring.mac('subject', email).toString('base64url');
-  return { userId: account?.id ?? null, subject, action, ip: call.ip };
+  return { userId: account?.id ?? null, subject, action, ...whence(call) };
 }

@@ -3,7 +3,7 @@ import { empty } from '../http/call.js';
 import { endCookies } from '../http/cookies.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { revoke } from '../store/sessions.js';
 
 /** POST /api/auth/logout: revokes the session of the call, on every node at once. */
@@ -15,7 +15,7 @@ export const logout = userEndpoint({
   handle: async ({ mysql, keyring, config }: Pick<Deps, 'mysql' | 'keyring' | 'config'>, call) => {
     const { userId, sessionId } = call.principal;
     await mysql.transaction(async (tx) => {
-      if (await revoke(tx, sessionId, 'logout')) await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'logout', status: 'success', ip: call.ip });
+      if (await revoke(tx, sessionId, 'logout')) await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'logout', status: 'success', ...whence(call) });
     });
     return empty(endCookies(config, call));
   },

@@ -1,10 +1,15 @@
+import type { Deps } from '../deps.js';
+import type { EventFields } from '../events/catalogue.js';
 import { record } from '../store/audit.js';
 import { gather, type GatherOptions } from '../store/gather.js';
 import type { Tx } from '../store/mysql.js';
+import { rememberPlaces } from '../store/login-places.js';
+import { appendEvents } from '../store/outbox.js';
 import { insertSessions } from '../store/sessions.js';
 import { forgetLocks, holdAccounts, rememberSources, type LoginAccount } from '../store/login-accounts.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
+import type { Risk } from './risk.js';
 import { sessionRow, type Draft } from './session.js';
 
 /** A proven login whose session is about to be stored. */
@@ -13,7 +18,7 @@ export interface Opening {
   ticket: Ticket;
   draft: Draft;
   deviceName: string | undefined;
-  risks: string[];
+  risks: Risk[];
   /** What else belongs into the transaction, before the account is held; a throw rolls everything back. */
   also?: (tx: Tx) => Promise<void>;
 }
@@ -21,10 +26,11 @@ export interface Opening {
 /** What became of it: `changed` when the account ended or its password changed since it was read. */
 export type Opened = { kind: 'open' } | { kind: 'changed' } | { kind: 'refused'; error: unknown };
 
-type Needs = Pick<AttemptNeeds, 'config' | 'keyring' | 'log' | 'mysql' | 'gate'> & {
-  /** What to call the device of a User-Agent. */
-  deviceLabel: (userAgent: string) => string | null;
-};
+type Needs = Pick<AttemptNeeds, 'config' | 'keyring' | 'log' | 'mysql' | 'gate'> &
+  Pick<Deps, 'clock' | 'events'> & {
+    /** What to call the device of a User-Agent. */
+    deviceLabel: (userAgent: string) => string | null;
+  };
 
 /** Openings in one transaction at most. */
 const MOST = 32;
@@ -40,7 +46,9 @@ export function createOpener(needs: Needs, lingerMs: () => number, onBatch?: Gat
 
 async function openAll(needs: Needs, openings: Opening[]): Promise<Opened[]> {
   const outcomes = await store(needs, openings);
-  await forget(needs, openings.filter((_, i) => outcomes[i]!.kind === 'open'));
+  const opened = openings.filter((_, i) => outcomes[i]!.kind === 'open');
+  if (opened.some(isUnusual)) needs.events.wake();
+  await forget(needs, opened);
   return outcomes;
 }
 
@@ -63,7 +71,9 @@ async function forget({ mysql, log }: Needs, opened: Opening[]): Promise<void> {
   await forgetLocks(mysql, ids).catch((error: unknown) => log.warn({ err: error }, 'a lock that is over stays remembered until the next login'));
 }
 
-async function open(tx: Tx, { config, keyring, gate, deviceLabel }: Needs, openings: Opening[], settled: Map<Opening, Promise<unknown>>): Promise<Opened[]> {
+const isUnusual = ({ risks }: Opening): boolean => risks.length > 0;
+
+async function open(tx: Tx, { config, keyring, gate, clock, deviceLabel }: Needs, openings: Opening[], settled: Map<Opening, Promise<unknown>>): Promise<Opened[]> {
   for (const { also } of openings) await also?.(tx);
   // A reset or deletion that commits meanwhile must not be survived by what its old password opened.
   const held = await holdAccounts(tx, openings.map(({ attempt }) => attempt.account));
@@ -78,8 +88,10 @@ async function open(tx: Tx, { config, keyring, gate, deviceLabel }: Needs, openi
   // After the gate has spoken: a refused login must leave no session and no familiar source.
   const opened = openings.filter((_, i) => outcomes[i]!.kind === 'open');
   await insertSessions(tx, opened.map(({ draft, attempt, deviceName }) => sessionRow(config, draft, attempt.call, deviceName?.trim() || deviceLabel(attempt.call.userAgent))));
-  await record(tx, ...opened.map((opening) => ({ ...auditOf(keyring, opening.attempt), status: 'success' as const, ...factsOf(opening) })));
+  await record(tx, ...opened.map((opening) => ({ ...auditOf(keyring, opening.attempt), sessionId: opening.draft.refresh.sessionId, status: 'success' as const, ...factsOf(opening) })));
   await rememberSources(tx, opened.filter(({ attempt }) => !attempt.account.remembered).map(({ attempt }) => ({ id: attempt.account.id, source: attempt.source })));
+  await rememberPlaces(tx, opened.flatMap(({ attempt: { account, call } }) => (call.place ? [{ id: account.id, place: call.place }] : [])));
+  await appendEvents(tx, 'identity.user.risk_detected', opened.filter(isUnusual).map(riskEvent), new Date(clock.now()));
   return outcomes;
 }
 
@@ -87,3 +99,5 @@ function factsOf({ attempt: { detail }, risks }: Opening): { detail?: Record<str
   const facts = { ...detail, ...(risks.length > 0 ? { risks } : {}) };
   return Object.keys(facts).length > 0 ? { detail: facts } : {};
 }
+
+const riskEvent = ({ attempt: { account, call }, draft, risks }: Opening): EventFields<'identity.user.risk_detected'> => ({ userId: account.id, sessionId: draft.refresh.sessionId, risks, ipAddress: call.ip, country: call.place?.country ?? null });

@@ -5,7 +5,7 @@ import { endpoint } from '../http/endpoint.js';
 import type { Call } from '../http/call.js';
 import { clearCookies, COOKIES } from '../http/cookies.js';
 import { sha256, subjectOf } from '../keyring.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { appendEvent } from '../store/outbox.js';
 import { revoke, type RefreshState, type Rotation } from '../store/sessions.js';
 import { accessTokenJob } from './access-token.js';
@@ -146,7 +146,7 @@ async function endReused({ mysql, keyring, clock, events, log }: RefreshNeeds, c
   const subject = subjectOf(keyring, userId);
   const revoked = await mysql.transaction(async (tx) => {
     if (!(await revoke(tx, session.id, 'reuse'))) return false;
-    await record(tx, { userId, subject, action: 'refresh.reuse', status: 'failure', ip: call.ip });
+    await record(tx, { userId, subject, action: 'refresh.reuse', status: 'failure', ...whence(call), sessionId: session.id });
     await appendEvent(tx, 'identity.session.reuse_detected', { userId, sessionId: session.id }, new Date(clock.now()));
     return true;
   });

@@ -10,6 +10,7 @@ import { accessTokenJob } from './access-token.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
 import type { Opened, Opening } from './opening.js';
+import { risksOf } from './risk.js';
 import { deliver, lifetimes, newSessionMs, type Delivered, type Draft, type Tokens } from './session.js';
 
 export type SignInNeeds = AttemptNeeds & Pick<Deps, 'clock' | 'signing' | 'signingKeys'> & { openSession: (opening: Opening) => Promise<Opened> };
@@ -57,17 +58,11 @@ export async function enterSession(needs: SignInNeeds, attempt: Attempt & { acco
   const { config, keyring, log, metrics } = needs;
   const { account, call } = attempt;
   const { draft, accessToken, deviceName, also } = proven;
-  const risks = risksOf(account);
+  const risks = risksOf(account, call.place);
   const opened = await needs.openSession({ attempt, ticket, draft, deviceName, risks, ...(also ? { also } : {}) });
   if (opened.kind === 'changed') return null;
   if (opened.kind === 'refused') throw opened.error;
   metrics.logins.inc({ outcome: 'success' });
-  log.info({ requestId: call.requestId, action: attempt.action, outcome: 'success', subject: auditOf(keyring, attempt).subject, ip: call.ip, risks }, 'signed in');
+  log.info({ requestId: call.requestId, action: attempt.action, outcome: 'success', subject: auditOf(keyring, attempt).subject, ip: call.ip, country: call.place?.country ?? null, risks }, 'signed in');
   return { accessToken: await accessToken(), refresh: draft.refresh, ...lifetimes(config, newSessionMs(config, draft)) };
-}
-
-/** What is unusual about where a login comes from. A first login has nothing to differ from. */
-function risksOf(account: LoginAccount): string[] {
-  if (!account.seenBefore) return [];
-  return [...(account.knownNetwork ? [] : ['new_network']), ...(account.knownDevice ? [] : ['new_device'])];
 }

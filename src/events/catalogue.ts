@@ -47,6 +47,16 @@ export const EVENTS = {
     { userId, sessionId: Type.String({ format: 'uuid', description: 'The session, now revoked.' }) },
     { description: 'A refresh token that had been replaced was used again: its session was revoked.' },
   ),
+  'identity.user.risk_detected': Type.Object(
+    {
+      userId,
+      sessionId: Type.String({ format: 'uuid', description: 'The session that the login opened.' }),
+      risks: Type.Array(Type.Union([Type.Literal('new_network'), Type.Literal('new_device'), Type.Literal('new_country'), Type.Literal('impossible_travel')]), { description: 'What was unusual, at least one word.' }),
+      ipAddress: Type.String({ description: 'Address that the login came from.' }),
+      country: Type.Union([Type.String(), Type.Null()], { description: 'ISO 3166-1 code of where that is; null when it could not be told.' }),
+    },
+    { description: 'Somebody logged in from where the account had not been seen before.' },
+  ),
 } as const;
 
 export type EventType = keyof typeof EVENTS;

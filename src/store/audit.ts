@@ -1,3 +1,4 @@
+import type { Call } from '../http/call.js';
 import { marks, tuples, type Queryable } from './mysql.js';
 import { eraseSome, MOST_ROWS, type Erasure } from './personal-data.js';
 
@@ -9,15 +10,22 @@ export interface AuditEntry {
   action: 'login' | 'mfa' | 'logout' | 'refresh.reuse' | 'lockout' | 'account.deletion_requested' | 'account.deleted' | 'account.restore_requested' | 'account.restored' | 'account.purged' | 'account.exported' | 'account.disabled' | 'account.enabled' | 'account.unlocked' | 'account.created' | 'account.registered' | 'account.registration_repeated' | 'email.verification_requested' | 'email.verified' | 'password.reset_requested' | 'password.reset' | 'password.changed' | 'session.ended' | 'sessions.ended' | 'mfa.enrolment_started' | 'mfa.enabled' | 'mfa.disabled' | 'mfa.recovery_codes_replaced' | 'mfa.recovery_code_used' | 'oauth' | 'account.provider_linked';
   status: 'success' | 'failure';
   ip: string | null;
+  /** ISO 3166-1 code of where that is, as far as it was told. */
+  country?: string | null;
+  /** The session by which it was done, or which it opened or ended. */
+  sessionId?: string | null;
   /** Small facts for operators; never an address or a secret. */
   detail?: Record<string, unknown>;
 }
 
+/** Where a call came from, and by which session. */
+export const whence = ({ ip, place, principal }: Pick<Call, 'ip' | 'place' | 'principal'>): Required<Pick<AuditEntry, 'ip' | 'country' | 'sessionId'>> => ({ ip, country: place?.country ?? null, sessionId: principal?.sessionId ?? null });
+
 /** Writes entries in the order given. */
 export async function record(on: Queryable, ...entries: AuditEntry[]): Promise<void> {
   if (entries.length === 0) return;
-  const rows = entries.map((entry) => [entry.userId, entry.subject, entry.action, entry.status, entry.ip, entry.detail === undefined ? null : JSON.stringify(entry.detail).slice(0, 1024)]);
-  await on.run(`INSERT INTO audit_log (user_id, subject, action, status, ip_address, detail) VALUES ${tuples(rows)}`, rows.flat());
+  const rows = entries.map((entry) => [entry.userId, entry.subject, entry.action, entry.status, entry.ip, entry.country ?? null, entry.sessionId ?? null, entry.detail === undefined ? null : JSON.stringify(entry.detail).slice(0, 1024)]);
+  await on.run(`INSERT INTO audit_log (user_id, subject, action, status, ip_address, country, session_id, detail) VALUES ${tuples(rows)}`, rows.flat());
 }
 
 /** The id of the newest entry; 0 when there is none. */

@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import type { EventFields, EventType } from '../events/catalogue.js';
-import { marks, type Queryable, type Tx } from './mysql.js';
+import { marks, tuples, type Queryable, type Tx } from './mysql.js';
 
 /** Writes an event in the transaction of the change it tells of; the relay publishes it after the commit. */
 export async function appendEvent<T extends EventType>(tx: Tx, type: T, fields: EventFields<T>, time: Date): Promise<string> {
@@ -8,6 +8,16 @@ export async function appendEvent<T extends EventType>(tx: Tx, type: T, fields: 
   const message = JSON.stringify({ id, type, time: time.toISOString(), ...fields });
   await tx.run('INSERT INTO event_outbox (id, user_id, type, message) VALUES (?, ?, ?, ?)', [id, fields.userId, type, message]);
   return id;
+}
+
+/** One event of a kind for each of several accounts, written at once. */
+export async function appendEvents<T extends EventType>(tx: Tx, type: T, events: EventFields<T>[], time: Date): Promise<void> {
+  if (events.length === 0) return;
+  const rows = events.map((fields) => {
+    const id = uuid();
+    return [id, fields.userId, type, JSON.stringify({ id, type, time: time.toISOString(), ...fields })];
+  });
+  await tx.run(`INSERT INTO event_outbox (id, user_id, type, message) VALUES ${tuples(rows)}`, rows.flat());
 }
 
 /** A committed event; `message` is the JSON text that goes out, the same on every repeat. */

@@ -18,6 +18,7 @@ const samples: { [T in EventType]: EventFields<T> } = {
   'identity.mfa.recovery_codes_replaced': { userId: ANN, factors: 2, recoveryCodes: 10 },
   'identity.mfa.recovery_code_used': { userId: ANN, factors: 2, recoveryCodes: 9 },
   'identity.session.reuse_detected': { userId: ANN, sessionId: ANN },
+  'identity.user.risk_detected': { userId: ANN, sessionId: ANN, risks: ['new_network', 'new_country'], ipAddress: '192.0.2.1', country: 'DE' },
 };
 
 const ajv = new Ajv({ formats: { uuid: /^[0-9a-f-]{36}$/, 'date-time': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/ } });
