@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** What each derived key is for. A new use gets a new word, never an old one. */
-export type Purpose = 'identity' | 'subject' | 'source' | 'limit' | 'refresh' | 'successor' | 'csrf' | 'otp' | 'recovery-code' | 'totp-secret' | 'signing-key' | 'notification' | 'webhook' | 'oauth-flow' | 'secret-name';
+export type Purpose = 'identity' | 'subject' | 'source' | 'limit' | 'refresh' | 'successor' | 'csrf' | 'otp' | 'recovery-code' | 'totp-secret' | 'signing-key' | 'notification' | 'webhook' | 'oauth-flow' | 'secret-name' | 'cursor';
 
 /** Keys derived from SECRET_KEY by purpose (HKDF-SHA256, RFC 5869); new values always use the current secret. */
 export interface Keyring {

@@ -19,6 +19,7 @@ import { renewRecoveryCodes } from './auth/recovery-codes.js';
 import { refresh, type RefreshNeeds } from './auth/refresh.js';
 import { endOtherSessions, endSession, sessions } from './auth/sessions.js';
 import { confirmTotp, enrolTotp, removeTotp } from './auth/totp.js';
+import { securityEvents } from './auth/security-events.js';
 import type { Deps } from './deps.js';
 import { row, type Row } from './http/endpoint.js';
 
@@ -33,6 +34,7 @@ export const ROUTES: Row<RouteNeeds>[] = [
   row('get',    '/api/auth/oauth/{provider}/callback', 'anyone', 'safe',  null,              '-',       oauthCallback),
   row('post',   '/api/auth/refresh',                  'anyone', 'cookie', 'refresh-ip',      'tokens',  refresh),
   row('get',    '/api/auth/profile',                  'user',   'safe',   null,              '-',       profile),
+  row('get',    '/api/auth/security-events',          'user',   'safe',   null,              '-',       securityEvents),
   row('post',   '/api/auth/logout',                   'user',   'cookie', null,              '-',       logout),
   row('post',   '/api/auth/register',                 'anyone', 'cookie', 'register',        '-',       register),
   row('post',   '/api/auth/email/verify',             'anyone', 'cookie', 'email-verify',    '-',       verifyEmail),

@@ -28,6 +28,39 @@ export async function record(on: Queryable, ...entries: AuditEntry[]): Promise<v
   await on.run(`INSERT INTO audit_log (user_id, subject, action, status, ip_address, country, session_id, detail) VALUES ${tuples(rows)}`, rows.flat());
 }
 
+/** An entry as its owner may read it. */
+export interface StoredEntry {
+  id: number;
+  action: string;
+  status: 'success' | 'failure';
+  ip: string | null;
+  country: string | null;
+  sessionId: string | null;
+  detail: Record<string, unknown>;
+  createdAt: Date;
+}
+
+/** Up to 101 entries of an account, newest first, older than one of them if `before` names it. */
+export async function entriesOf(on: Queryable, userId: string, before: number | null, most: number): Promise<StoredEntry[]> {
+  // Of two lengths, so that few statements are prepared. The index is named: for a small page the servers may rather
+  // walk the primary key backwards, past everybody else's entries.
+  const rows = await on.rows<Omit<StoredEntry, 'detail'> & { detail: string | null }>(
+    `SELECT id, action, status, ip_address AS ip, country, session_id AS sessionId, detail, created_at AS createdAt
+     FROM audit_log FORCE INDEX (audit_log_user) WHERE user_id = ? AND id < ? ORDER BY user_id DESC, id DESC LIMIT ${most <= 51 ? 51 : 101}`,
+    [userId, before ?? Number.MAX_SAFE_INTEGER],
+  );
+  return rows.slice(0, most).map((row) => ({ ...row, detail: detailOf(row.detail) }));
+}
+
+/** A detail that was too long for its column was cut, and says nothing any more. */
+function detailOf(text: string | null): Record<string, unknown> {
+  try {
+    return (JSON.parse(text ?? '{}') ?? {}) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
 /** The id of the newest entry; 0 when there is none. */
 export async function lastEntry(on: Queryable): Promise<number> {
   const [row] = await on.rows<{ last: number | null }>('SELECT MAX(id) AS last FROM audit_log');
