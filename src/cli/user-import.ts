@@ -1,8 +1,9 @@
 import { createReadStream, statSync } from 'node:fs';
 import { Command } from 'commander';
-import { insertAccounts, type NewAccount } from '../store/accounts.js';
+import type { NewAccount } from '../store/accounts.js';
 import { readAccountLine, type AccountLine } from './account-line.js';
 import { readLines } from './lines.js';
+import { addAccounts } from './new-accounts.js';
 import { Failure, report } from './outcome.js';
 import { withProgress } from './progress.js';
 import { withToolbox, type Toolbox } from './toolbox.js';
@@ -23,8 +24,13 @@ A line is one JSON object, in UTF-8. All members but email are optional:
   tenants        ["acme"], slugs, created when they do not exist
   profiles       [{"provider": "google", "givenName": "Ann", "familyName": "Lee"}]
 
+Hashes are renewed at the cost set now when their owner first logs in. bcrypt holds 72 bytes of a password and none
+behind a NUL: whoever has a longer one resets it. Each account gets an audit entry and an identity.user.created event.
+
 A bad line is reported with its number and the rest goes on; the exit code is 1 then.
 Running an import again is safe: accounts that exist already are left as they are and reported.`;
+
+type ImportTools = Pick<Toolbox, 'mysql' | 'keyring' | 'hashing'>;
 
 interface Numbered {
   number: number;
@@ -77,7 +83,7 @@ const unreadable = (file: string, error: unknown): Failure => new Failure(`${fil
  * Reads the file line by line; a bad line is noted and the rest goes on. Blank lines count as lines of the file only.
  * @throws Failure when the file cannot be read
  */
-export async function importFile(tools: Pick<Toolbox, 'mysql' | 'hashing'>, file: string, progress: (bytes: number, soFar: Imported) => void): Promise<Imported> {
+export async function importFile(tools: ImportTools, file: string, progress: (bytes: number, soFar: Imported) => void): Promise<Imported> {
   const imported: Imported = { lines: 0, created: 0, problems: [] };
   const input = createReadStream(file);
   let batch: Numbered[] = [];
@@ -110,11 +116,11 @@ async function* chunksOf(input: AsyncIterable<Buffer>, file: string): AsyncGener
   }
 }
 
-async function importBatch({ mysql, hashing }: Pick<Toolbox, 'mysql' | 'hashing'>, batch: Numbered[], imported: Imported): Promise<void> {
+async function importBatch(tools: ImportTools, batch: Numbered[], imported: Imported): Promise<void> {
   const accounts = await Promise.all(
     batch.map(async ({ line }): Promise<NewAccount> => ({
       email: line.email,
-      passwordHash: line.passwordHash ?? (line.password === undefined ? null : await hashing().hash(line.password, { network: 'cli' })),
+      passwordHash: line.passwordHash ?? (line.password === undefined ? null : await tools.hashing().hash(line.password, { network: 'cli' })),
       emailVerified: line.emailVerified ?? false,
       phone: line.phone ?? null,
       phoneVerified: line.phoneVerified ?? false,
@@ -124,7 +130,7 @@ async function importBatch({ mysql, hashing }: Pick<Toolbox, 'mysql' | 'hashing'
       profiles: (line.profiles ?? []).map((profile) => ({ provider: profile.provider, givenName: profile.givenName ?? null, familyName: profile.familyName ?? null })),
     })),
   );
-  const ids = await insertAccounts(mysql(), accounts);
+  const ids = await addAccounts(tools, 'import', accounts);
   ids.forEach((id, i) => {
     if (id === null) imported.problems.push({ line: batch[i]!.number, problem: 'an account with this address exists already' });
     else imported.created += 1;

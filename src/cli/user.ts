@@ -5,10 +5,11 @@ import { forgetFailures } from '../auth/forgiveness.js';
 import { isEmail, normaliseEmail } from '../email.js';
 import { subjectOf } from '../keyring.js';
 import { isPassword, PASSWORD_RULE } from '../passwords/length.js';
-import { clearLocks, insertAccounts, setStatus } from '../store/accounts.js';
+import { clearLocks, setStatus } from '../store/accounts.js';
 import { record } from '../store/audit.js';
 import { isPhone, PHONE_RULE } from './account-line.js';
 import { importCommand } from './user-import.js';
+import { addAccounts } from './new-accounts.js';
 import { Failure, report } from './outcome.js';
 import { withToolbox, type Toolbox } from './toolbox.js';
 
@@ -52,9 +53,9 @@ function readPhone(text: string): string {
   return text;
 }
 
-async function create({ mysql, hashing }: Toolbox, { email, phone, verified, phoneVerified }: CreateOptions, command: Command): Promise<void> {
-  const passwordHash = await hashing().hash(await readPassword(), { network: 'cli' });
-  const [id] = await insertAccounts(mysql(), [{ email, passwordHash, emailVerified: verified === true, phone: phone ?? null, phoneVerified: phoneVerified === true, status: 'active', roles: [], tenants: [], profiles: [] }]);
+async function create(tools: Toolbox, { email, phone, verified, phoneVerified }: CreateOptions, command: Command): Promise<void> {
+  const passwordHash = await tools.hashing().hash(await readPassword(), { network: 'cli' });
+  const [id] = await addAccounts(tools, 'operator', [{ email, passwordHash, emailVerified: verified === true, phone: phone ?? null, phoneVerified: phoneVerified === true, status: 'active', roles: [], tenants: [], profiles: [] }]);
   if (id === null || id === undefined) throw new Failure(`an account with the address ${email} exists already`);
   report(command, `created ${email} (${id})`, { id, email });
 }

@@ -47,6 +47,10 @@ export const EVENTS = {
     { userId, sessionId: Type.String({ format: 'uuid', description: 'The session, now revoked.' }) },
     { description: 'A refresh token that had been replaced was used again: its session was revoked.' },
   ),
+  'identity.user.created': Type.Object(
+    { userId, email, by: Type.Union([Type.Literal('operator'), Type.Literal('import')], { description: 'Whether one account was made by hand or many were imported.' }) },
+    { description: 'An operator added an account.' },
+  ),
   'identity.user.risk_detected': Type.Object(
     {
       userId,

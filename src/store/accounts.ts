@@ -24,14 +24,15 @@ const MOST_ROWS = 1000;
 const TRIES = 8;
 
 /**
- * Inserts accounts in one transaction and gives, by position, the new id or null where the address was taken already.
+ * Inserts accounts in one transaction, with what `also` writes about those that are new, and gives, by position, the
+ * new id or null where the address was taken already.
  */
-export async function insertAccounts(mysql: Mysql, accounts: NewAccount[]): Promise<(string | null)[]> {
+export async function insertAccounts(mysql: Mysql, accounts: NewAccount[], also: Also): Promise<(string | null)[]> {
   const roles = await ensureNamed(mysql, 'roles', 'name', accounts.flatMap((account) => account.roles));
   const tenants = await ensureNamed(mysql, 'tenants', 'slug', accounts.flatMap((account) => account.tenants));
   for (let tries = 1; ; tries += 1) {
     try {
-      return await mysql.transaction((tx) => insertBatch(tx, accounts, roles, tenants));
+      return await mysql.transaction((tx) => insertBatch(tx, accounts, roles, tenants, also));
     } catch (error) {
       // Another import took one of the addresses between look and insert: now the look sees it.
       if (!isDuplicate(error) || tries === TRIES) throw error;
@@ -39,7 +40,9 @@ export async function insertAccounts(mysql: Mysql, accounts: NewAccount[]): Prom
   }
 }
 
-async function insertBatch(tx: Tx, accounts: NewAccount[], roles: Map<string, string>, tenants: Map<string, string>): Promise<(string | null)[]> {
+type Also = (tx: Tx, added: { id: string; email: string }[]) => Promise<void>;
+
+async function insertBatch(tx: Tx, accounts: NewAccount[], roles: Map<string, string>, tenants: Map<string, string>, also: Also): Promise<(string | null)[]> {
   const taken = new Set((await tx.rows<{ email: string }>(`SELECT email FROM users WHERE email IN (${marks(accounts.length)})`, accounts.map((account) => account.email))).map((row) => row.email));
   const ids = accounts.map(({ email }) => {
     if (taken.has(email)) return null;
@@ -52,6 +55,7 @@ async function insertBatch(tx: Tx, accounts: NewAccount[], roles: Map<string, st
   await insertRows(tx, 'profiles (id, user_id, provider, given_name, family_name)', fresh.flatMap((a) => a.profiles.map((p) => [uuid(), a.id, p.provider, p.givenName, p.familyName])));
   await insertRows(tx, 'user_roles (user_id, role_id)', fresh.flatMap((a) => [...new Set(a.roles)].map((name) => [a.id, roles.get(name)!])));
   await insertRows(tx, 'user_tenants (user_id, tenant_id)', fresh.flatMap((a) => [...new Set(a.tenants)].map((slug) => [a.id, tenants.get(slug)!])));
+  await also(tx, fresh);
   return ids;
 }
 

@@ -7,7 +7,7 @@ export interface AuditEntry {
   userId: string | null;
   /** Keyed hash of the user id, or of the address while no account is known. */
   subject: string;
-  action: 'login' | 'mfa' | 'logout' | 'refresh.reuse' | 'lockout' | 'account.deletion_requested' | 'account.deleted' | 'account.restore_requested' | 'account.restored' | 'account.purged' | 'account.exported' | 'account.disabled' | 'account.enabled' | 'account.unlocked' | 'account.created' | 'account.registered' | 'account.registration_repeated' | 'email.verification_requested' | 'email.verified' | 'password.reset_requested' | 'password.reset' | 'password.changed' | 'session.ended' | 'sessions.ended' | 'mfa.enrolment_started' | 'mfa.enabled' | 'mfa.disabled' | 'mfa.recovery_codes_replaced' | 'mfa.recovery_code_used' | 'oauth' | 'account.provider_linked';
+  action: 'login' | 'mfa' | 'logout' | 'refresh.reuse' | 'lockout' | 'account.deletion_requested' | 'account.deleted' | 'account.restore_requested' | 'account.restored' | 'account.purged' | 'account.exported' | 'account.disabled' | 'account.enabled' | 'account.unlocked' | 'account.created' | 'account.registered' | 'account.registration_repeated' | 'email.verification_requested' | 'email.verified' | 'password.reset_requested' | 'password.reset' | 'password.changed' | 'session.ended' | 'sessions.ended' | 'mfa.enrolment_started' | 'mfa.enabled' | 'mfa.disabled' | 'mfa.recovery_codes_replaced' | 'mfa.recovery_code_used' | 'oauth' | 'account.provider_linked' | 'account.imported';
   status: 'success' | 'failure';
   ip: string | null;
   /** ISO 3166-1 code of where that is, as far as it was told. */

@@ -18,6 +18,7 @@ const samples: { [T in EventType]: EventFields<T> } = {
   'identity.mfa.recovery_codes_replaced': { userId: ANN, factors: 2, recoveryCodes: 10 },
   'identity.mfa.recovery_code_used': { userId: ANN, factors: 2, recoveryCodes: 9 },
   'identity.session.reuse_detected': { userId: ANN, sessionId: ANN },
+  'identity.user.created': { userId: ANN, email: 'ann@example.com', by: 'import' },
   'identity.user.risk_detected': { userId: ANN, sessionId: ANN, risks: ['new_network', 'new_country'], ipAddress: '192.0.2.1', country: 'DE' },
 };
 
