@@ -10,7 +10,7 @@ PREPARE columns FROM @columns;
 EXECUTE columns;
 DEALLOCATE PREPARE columns;
 
--- lock_step: which lock in a row it was that locked_until tells of.
+-- lock_step: which lock in a row it is or was that locked_until tells of; means nothing without it.
 SET @columns = IF(
   EXISTS (SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'users' AND column_name = 'lock_step'),
   'DO 0',

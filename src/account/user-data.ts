@@ -1,5 +1,6 @@
 import type { Erasure, Field, Rows } from '../store/personal-data.js';
-import { FAMILIAR_DAYS, STRANGER_LAPSED } from '../store/login-accounts.js';
+import { STRANGER_LAPSED } from '../store/gate-locks.js';
+import { FAMILIAR_DAYS } from '../store/login-accounts.js';
 
 /** A field of the export; one with `csvOnly` is missing from the JSON document. */
 export interface SheetField extends Field {

@@ -3,7 +3,8 @@ import { ApiError } from '../errors.js';
 import type { Call } from '../http/call.js';
 import { subjectOf } from '../keyring.js';
 import { record, whence, type AuditEntry } from '../store/audit.js';
-import { dropLapsedStrangers, lockByGate, lockSource, lockStranger, type LoginAccount, type LoginQuery, type Seen, type Source } from '../store/login-accounts.js';
+import { dropLapsedStrangers, lockByGate, lockSource, lockStranger } from '../store/gate-locks.js';
+import type { LoginAccount, LoginQuery, Seen, Source } from '../store/login-accounts.js';
 import type { Gate, Penalty, StoredLock, Ticket } from './gate.js';
 import { identityHash, identityOf, sourceName } from './identity.js';
 

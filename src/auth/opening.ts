@@ -1,12 +1,13 @@
 import type { Deps } from '../deps.js';
 import type { EventFields } from '../events/catalogue.js';
 import { record } from '../store/audit.js';
+import { forgetLocks } from '../store/gate-locks.js';
 import { gather, type GatherOptions } from '../store/gather.js';
 import type { Tx } from '../store/mysql.js';
 import { rememberPlaces } from '../store/login-places.js';
 import { appendEvents } from '../store/outbox.js';
 import { insertSessions } from '../store/sessions.js';
-import { forgetLocks, holdAccounts, rememberSources, type LoginAccount } from '../store/login-accounts.js';
+import { holdAccounts, rememberSources, type LoginAccount } from '../store/login-accounts.js';
 import { auditOf, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
 import type { Risk } from './risk.js';

@@ -119,8 +119,8 @@ export async function clearLocks(tx: Tx, email: string): Promise<string | null> 
 
 /** Clears every lock of an account, those of its familiar sources too. */
 export async function clearLocksOf(tx: Tx, id: string): Promise<void> {
-  await tx.run('UPDATE users SET locked_until = NULL, gate_locked_until = NULL, lock_step = 0 WHERE id = ?', [id]);
-  await tx.run('UPDATE login_sources SET locked_until = NULL, lock_step = 0 WHERE user_id = ?', [id]);
+  await tx.run('UPDATE users SET locked_until = NULL, gate_locked_until = NULL WHERE id = ?', [id]);
+  await tx.run('UPDATE login_sources SET locked_until = NULL WHERE user_id = ?', [id]);
 }
 
 async function idOf(tx: Tx, email: string): Promise<string | null> {

@@ -33,6 +33,7 @@ const DOORS: Record<string, string[]> = {
   'mysql2': ['src/store/mysql.ts', 'src/store/migrate.ts'],
   'ioredis': ['src/store/redis.ts'],
   'piscina': ['src/pools/thread.ts'],
+  'maxmind': ['src/places.ts'],
 };
 
 const FOLDERS = new Set([...filesBelow('src', '.ts'), ...filesBelow('workers', '.ts')].map((file) => file.split('/').slice(0, 2).join('/')).filter((folder) => !folder.endsWith('.ts')));

@@ -22,6 +22,7 @@ export async function furnishHidden({ mysql, keyring }: Pick<Deps, 'mysql' | 'ke
   await mysql.run("INSERT INTO account_tokens (token_hash, user_id, purpose, address_hash, expires_at) VALUES (REPEAT('r', 32), ?, 'reset_password', REPEAT('a', 32), UTC_TIMESTAMP(3) + INTERVAL 1 DAY)", [id]);
   await mysql.run("INSERT INTO oauth_identities (issuer, subject, user_id, provider) VALUES ('https://id.example', ?, ?, 'google')", [id, id]);
   await mysql.run("INSERT INTO notification_outbox (id, user_id, template, channel, recipient, payload, next_attempt_at) VALUES (?, ?, 'account_deleted', 'EMAIL', ?, 'x', UTC_TIMESTAMP(3) + INTERVAL 1 DAY)", [uuid(), id, email]);
+  await mysql.run("INSERT INTO login_places (user_id, country, latitude, longitude) VALUES (?, 'DE', 52.52, 13.4)", [id]);
   await mysql.run("INSERT INTO audit_log (user_id, subject, action, status, ip_address, detail) VALUES (?, ?, 'login', 'failure', '198.51.100.7', ?)", [id, 'x'.repeat(43), JSON.stringify({ note: `by ${email}` })]);
 }
 
