@@ -23,6 +23,7 @@ export const CHANGES: Readonly<Record<Purpose, string | null>> = {
   'otp': 'one-time codes that are on their way are invalid',
   'secret-name': null,
   'oauth-flow': null,
+  'cursor': 'pages of the list of security events that are being read begin anew',
 };
 
 export interface Resealed {

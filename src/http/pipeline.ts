@@ -94,11 +94,13 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     const { requestId, receivedAt, method, path, headers } = incoming;
     const { cookies, tossed } = parseCookies(headers.get('cookie'));
     const client = addressOf(incoming.peer, headers);
+    let place: Place | null | undefined;
     return {
       ...{ requestId, receivedAt, method, path, headers, cookies, tossed },
       ...client,
       get place() {
-        return guards.place?.({ ip: client.ip, headers, viaProxy: client.viaProxy }) ?? null;
+        if (place === undefined) place = guards.place?.({ ip: client.ip, headers, viaProxy: client.viaProxy }) ?? null;
+        return place;
       },
       params,
       query: row.endpoint.query ? readQuery(incoming.query) : {},
