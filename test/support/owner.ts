@@ -49,12 +49,12 @@ export async function signedIn(service: Service, inbox: Inbox, wanted: NewAccoun
 /** A code that is not this one. */
 export const wrong = (code: string): string => String((Number(code) + 1) % 1e8).padStart(8, '0');
 
-/** What the database says of an account. */
+/** What the database says of an account; of its events those of its life, not of its logins. */
 export async function stored(mysql: Deps['mysql'], id: string): Promise<{ deletedAt: Date | null; liveSessions: number; events: Record<string, unknown>[]; audit: string[] }> {
   const [users, sessions, events, audit] = await Promise.all([
     mysql.rows<{ deletedAt: Date | null }>('SELECT deleted_at AS deletedAt FROM users WHERE id = ?', [id]),
     mysql.rows<{ live: number | string }>('SELECT COUNT(*) AS live FROM sessions WHERE user_id = ? AND revoked_at IS NULL', [id]),
-    mysql.rows<{ message: string }>('SELECT message FROM event_outbox WHERE user_id = ? ORDER BY seq', [id]),
+    mysql.rows<{ message: string }>("SELECT message FROM event_outbox WHERE user_id = ? AND type <> 'identity.user.risk_detected' ORDER BY seq", [id]),
     mysql.rows<{ entry: string }>("SELECT CONCAT(action, ' ', status) AS entry FROM audit_log WHERE user_id = ? AND action LIKE 'account.%' ORDER BY id", [id]),
   ]);
   return { deletedAt: users[0]!.deletedAt, liveSessions: Number(sessions[0]!.live), events: events.map(({ message }) => JSON.parse(message) as Record<string, unknown>), audit: audit.map(({ entry }) => entry) };
