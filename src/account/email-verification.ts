@@ -6,7 +6,7 @@ import { empty, type Call } from '../http/call.js';
 import { endpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
 import { findToken, spendToken } from '../store/account-tokens.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { findOwnerByEmail } from '../store/deletions.js';
 import type { Tx } from '../store/mysql.js';
 import { appendEvent } from '../store/outbox.js';
@@ -33,7 +33,7 @@ export const verifyEmail = endpoint({
     const spent = token && (await mysql.transaction(async (tx) => {
       const account = await holdActive(tx, token.userId);
       if (!account || !(await spendToken(tx, hash, 'verify_email'))) return false;
-      await noteVerified(tx, needs, token.userId, account, call.ip);
+      await noteVerified(tx, needs, token.userId, account, call);
       return true;
     }));
     if (!spent) throw new ApiError('TOKEN_INVALID');
@@ -44,9 +44,9 @@ export const verifyEmail = endpoint({
 });
 
 /** Notes in the transaction of the proof that the address is the owner's, if that is news. */
-export async function noteVerified(tx: Tx, { keyring }: Pick<Deps, 'keyring'>, userId: string, { email, now }: HeldAccount, ip: string): Promise<void> {
+export async function noteVerified(tx: Tx, { keyring }: Pick<Deps, 'keyring'>, userId: string, { email, now }: HeldAccount, call: Parameters<typeof whence>[0]): Promise<void> {
   if (!(await markEmailVerified(tx, userId))) return;
-  await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'email.verified', status: 'success', ip });
+  await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'email.verified', status: 'success', ...whence(call) });
   await appendEvent(tx, 'identity.user.email_verified', { userId, email }, now);
 }
 
@@ -66,7 +66,7 @@ export const resendVerification = endpoint({
   },
 });
 
-async function resend(needs: SendNeeds, email: string, { requestId, ip }: Call): Promise<void> {
+async function resend(needs: SendNeeds, email: string, call: Call): Promise<void> {
   const { keyring, log, mysql, notify } = needs;
   const owner = await findOwnerByEmail(mysql, email);
   if (!owner || owner.emailVerified) return;
@@ -75,10 +75,10 @@ async function resend(needs: SendNeeds, email: string, { requestId, ip }: Call):
     const account = await holdActive(tx, owner.id);
     if (!account || account.emailVerified) return false;
     await mailToken(tx, needs, owner, 'verify_email');
-    await record(tx, { userId: owner.id, subject, action: 'email.verification_requested', status: 'success', ip });
+    await record(tx, { userId: owner.id, subject, action: 'email.verification_requested', status: 'success', ...whence(call) });
     return true;
   });
   if (!isSent) return;
   notify.wake();
-  log.info({ requestId, action: 'email.verification_requested', subject, ip }, 'token to verify an address mailed');
+  log.info({ requestId: call.requestId, action: 'email.verification_requested', subject, ip: call.ip }, 'token to verify an address mailed');
 }

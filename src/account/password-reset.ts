@@ -9,7 +9,7 @@ import { tell, verifiedContacts } from '../notify/notices.js';
 import { newPassword } from '../passwords/length.js';
 import { deleteTokens, findToken, spendToken } from '../store/account-tokens.js';
 import { clearLocksOf } from '../store/accounts.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { findOwner, findOwnerByEmail } from '../store/deletions.js';
 import { deleteMfaTokens } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
@@ -43,7 +43,7 @@ export const forgotPassword = endpoint({
   },
 });
 
-async function sendToken(needs: ForgotNeeds, email: string, { requestId, ip }: Call): Promise<void> {
+async function sendToken(needs: ForgotNeeds, email: string, call: Call): Promise<void> {
   const { keyring, log, mysql, notify } = needs;
   const owner = await findOwnerByEmail(mysql, email);
   if (!owner) return;
@@ -51,12 +51,12 @@ async function sendToken(needs: ForgotNeeds, email: string, { requestId, ip }: C
   const isSent = await mysql.transaction(async (tx) => {
     if (!(await holdActive(tx, owner.id))) return false;
     await mailToken(tx, needs, owner, 'reset_password');
-    await record(tx, { userId: owner.id, subject, action: 'password.reset_requested', status: 'success', ip });
+    await record(tx, { userId: owner.id, subject, action: 'password.reset_requested', status: 'success', ...whence(call) });
     return true;
   });
   if (!isSent) return;
   notify.wake();
-  log.info({ requestId, action: 'password.reset_requested', subject, ip }, 'token for a new password mailed');
+  log.info({ requestId: call.requestId, action: 'password.reset_requested', subject, ip: call.ip }, 'token for a new password mailed');
 }
 
 /**
@@ -82,7 +82,7 @@ export const resetPassword = endpoint({
     const spent = await mysql.transaction(async (tx) => {
       const account = await holdActive(tx, token.userId);
       if (!account || !(await spendToken(tx, hash, 'reset_password'))) return false;
-      await renew(tx, needs, { ...account, id: token.userId }, passwordHash, call.ip);
+      await renew(tx, needs, { ...account, id: token.userId }, passwordHash, call);
       return true;
     });
     if (!spent) throw new ApiError('TOKEN_INVALID');
@@ -97,7 +97,7 @@ export const resetPassword = endpoint({
 });
 
 /** Everything that a reset changes beside the token. */
-async function renew(tx: Tx, needs: ResetNeeds, account: HeldAccount & { id: string }, passwordHash: string, ip: string): Promise<void> {
+async function renew(tx: Tx, needs: ResetNeeds, account: HeldAccount & { id: string }, passwordHash: string, call: Call): Promise<void> {
   const { id, email, now } = account;
   await setPasswordHash(tx, id, passwordHash);
   await clearLocksOf(tx, id);
@@ -106,8 +106,8 @@ async function renew(tx: Tx, needs: ResetNeeds, account: HeldAccount & { id: str
   await deleteMfaTokens(tx, id);
   await deleteTokens(tx, id);
   // The token came by mail.
-  await noteVerified(tx, needs, id, account, ip);
-  await record(tx, { userId: id, subject: subjectOf(needs.keyring, id), action: 'password.reset', status: 'success', ip });
+  await noteVerified(tx, needs, id, account, call);
+  await record(tx, { userId: id, subject: subjectOf(needs.keyring, id), action: 'password.reset', status: 'success', ...whence(call) });
   await appendEvent(tx, 'identity.user.password_changed', { userId: id, email, by: 'reset' }, now);
   const owner = (await findOwner(tx, id))!;
   await tell(tx, needs, owner, verifiedContacts(owner), 'password_changed', {});

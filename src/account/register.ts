@@ -10,7 +10,7 @@ import { subjectOf } from '../keyring.js';
 import { tell } from '../notify/notices.js';
 import { newPassword } from '../passwords/length.js';
 import { insertSelfMade, type SelfMadeAccount } from '../store/accounts.js';
-import { record, type AuditEntry } from '../store/audit.js';
+import { record, whence, type AuditEntry } from '../store/audit.js';
 import { findOwner, findOwnerByEmail, type Owner } from '../store/deletions.js';
 import { isDuplicate, type Tx } from '../store/mysql.js';
 import { appendEvent } from '../store/outbox.js';
@@ -47,7 +47,7 @@ export const register = endpoint({
   },
 });
 
-type From = Pick<Call, 'requestId' | 'ip'>;
+type From = Pick<Call, 'requestId' | 'ip' | 'place' | 'principal'>;
 
 /** Another sign-up for the address that comes between look and insert is seen by the next look. */
 const TRIES = 3;
@@ -108,7 +108,7 @@ async function tellOwner(tx: Tx, needs: SignUpNeeds, owner: Owner): Promise<bool
   return true;
 }
 
-const entry = ({ keyring }: SignUpNeeds, userId: string, action: AuditEntry['action'], { ip }: From): AuditEntry => ({ userId, subject: subjectOf(keyring, userId), action, status: 'success', ip });
+const entry = ({ keyring }: SignUpNeeds, userId: string, action: AuditEntry['action'], from: From): AuditEntry => ({ userId, subject: subjectOf(keyring, userId), action, status: 'success', ...whence(from) });
 
 function logDone({ log, keyring }: SignUpNeeds, userId: string, action: AuditEntry['action'], { requestId, ip }: From, what: string): void {
   log.info({ requestId, action, subject: subjectOf(keyring, userId), ip }, what);

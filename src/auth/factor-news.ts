@@ -2,7 +2,7 @@ import type { Deps } from '../deps.js';
 import type { Call } from '../http/call.js';
 import { subjectOf } from '../keyring.js';
 import { tell, verifiedContacts } from '../notify/notices.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { findOwner } from '../store/deletions.js';
 import { countFactors } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
@@ -19,11 +19,11 @@ const NEWS = {
 export type NewsNeeds = Pick<Deps, 'keyring' | 'clock' | 'events' | 'notify'>;
 
 /** Tells of a change in its transaction, which holds the account's row; `wake` once it is committed. */
-export async function announce(tx: Tx, { keyring, clock }: NewsNeeds, call: Pick<Call, 'ip'>, userId: string, news: keyof typeof NEWS): Promise<void> {
+export async function announce(tx: Tx, { keyring, clock }: NewsNeeds, call: Pick<Call, 'ip' | 'place' | 'principal'>, userId: string, news: keyof typeof NEWS): Promise<void> {
   const { action, event, template } = NEWS[news];
   const now = new Date(clock.now());
   const counts = await countFactors(tx, userId);
-  await record(tx, { userId, subject: subjectOf(keyring, userId), action, status: 'success', ip: call.ip, detail: counts });
+  await record(tx, { userId, subject: subjectOf(keyring, userId), action, status: 'success', ...whence(call), detail: counts });
   await appendEvent(tx, event, { userId, ...counts }, now);
   const owner = await findOwner(tx, userId);
   if (owner) await tell(tx, { keyring }, owner, verifiedContacts(owner), template, { at: now.toISOString(), ipAddress: call.ip, recoveryCodes: counts.recoveryCodes });

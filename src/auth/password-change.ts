@@ -7,7 +7,7 @@ import { subjectOf } from '../keyring.js';
 import { tell, verifiedContacts } from '../notify/notices.js';
 import { givenPassword, newPassword } from '../passwords/length.js';
 import { deleteTokensFor } from '../store/account-tokens.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { findOwner } from '../store/deletions.js';
 import type { LoginAccount } from '../store/login-accounts.js';
 import { deleteMfaTokens } from '../store/mfa.js';
@@ -83,7 +83,7 @@ function change({ keyring, mysql }: PasswordChangeNeeds, call: UserCall, { id, f
     // A login that waits for its second factor began with the old password.
     await deleteMfaTokens(tx, id);
     await deleteTokensFor(tx, id, 'reset_password');
-    await record(tx, { userId: id, subject: subjectOf(keyring, id), action: 'password.changed', status: 'success', ip: call.ip });
+    await record(tx, { userId: id, subject: subjectOf(keyring, id), action: 'password.changed', status: 'success', ...whence(call) });
     await appendEvent(tx, 'identity.user.password_changed', { userId: id, email: account.email, by: 'change' }, account.now);
     await tellOwner(tx, keyring, id);
     return true;

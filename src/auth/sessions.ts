@@ -6,7 +6,7 @@ import { endCookies } from '../http/cookies.js';
 import { ID, userEndpoint } from '../http/endpoint.js';
 import { Id, OrNull, time } from '../http/fields.js';
 import { subjectOf } from '../keyring.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { listLive, MOST_LISTED, revokeOthers, revokeOwn } from '../store/sessions.js';
 
 type EndNeeds = Pick<Deps, 'config' | 'keyring' | 'mysql'>;
@@ -49,7 +49,7 @@ export const endSession = userEndpoint({
     const current = id === sessionId;
     const ended = await mysql.transaction(async (tx) => {
       if (!(await revokeOwn(tx, userId, id, 'logout'))) return false;
-      await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'session.ended', status: 'success', ip: call.ip, detail: { current } });
+      await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'session.ended', status: 'success', ...whence(call), detail: { current } });
       return true;
     });
     if (!ended) throw new ApiError('NOT_FOUND');
@@ -67,7 +67,7 @@ export const endOtherSessions = userEndpoint({
     const { userId, sessionId } = call.principal;
     await mysql.transaction(async (tx) => {
       const ended = await revokeOthers(tx, userId, sessionId, 'logout');
-      if (ended > 0) await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'sessions.ended', status: 'success', ip: call.ip, detail: { ended } });
+      if (ended > 0) await record(tx, { userId, subject: subjectOf(keyring, userId), action: 'sessions.ended', status: 'success', ...whence(call), detail: { ended } });
     });
     return empty();
   },

@@ -5,7 +5,7 @@ import { ApiError } from '../errors.js';
 import { empty, json } from '../http/call.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
-import { record } from '../store/audit.js';
+import { record, whence } from '../store/audit.js';
 import { confirmTotp as confirm, countFactors, deleteFactors, findPendingTotp, findTotp, putPendingTotp } from '../store/mfa.js';
 import { announce, wake, type NewsNeeds } from './factor-news.js';
 import { methodOf, spendCode } from './factor-use.js';
@@ -45,7 +45,7 @@ export const enrolTotp = userEndpoint({
       if (await findTotp(tx, userId)) return { secret: null };
       const [id, fresh] = [uuid(), newTotpSecret(config.mfaIssuer, account.email)];
       await putPendingTotp(tx, { id, userId, secret: sealTotpSecret(keyring, id, fresh.bytes) });
-      await record(tx, { userId, subject: subjectOf(keyring, userId), action, status: 'success', ip: call.ip, detail: await countFactors(tx, userId) });
+      await record(tx, { userId, subject: subjectOf(keyring, userId), action, status: 'success', ...whence(call), detail: await countFactors(tx, userId) });
       return { secret: fresh };
     });
     if (!secret) throw new ApiError('MFA_ALREADY_ENROLLED');

@@ -3,7 +3,7 @@ import { isEmail, normaliseEmail } from '../../email.js';
 import type { Call } from '../../http/call.js';
 import { subjectOf } from '../../keyring.js';
 import { tell } from '../../notify/notices.js';
-import { record } from '../../store/audit.js';
+import { record, whence } from '../../store/audit.js';
 import { findOwner } from '../../store/deletions.js';
 import { isDuplicate, type Tx } from '../../store/mysql.js';
 import { insertFederatedUser, insertIdentity, lockLinkable, userOfIdentity, type Identity, type Linkable, type Names } from '../../store/oauth-identities.js';
@@ -51,13 +51,13 @@ async function admit(needs: Needs, call: Call, identity: Identity, email: string
     if (account && obstacle) return { account, obstacle };
     const id = account ? account.id : await insertFederatedUser(tx, email);
     await insertIdentity(tx, identity, id, names);
-    await record(tx, { userId: id, subject: subjectOf(keyring, id), action: account ? 'account.provider_linked' : 'account.created', status: 'success', ip: call.ip, detail: { provider: identity.provider } });
+    await record(tx, { userId: id, subject: subjectOf(keyring, id), action: account ? 'account.provider_linked' : 'account.created', status: 'success', ...whence(call), detail: { provider: identity.provider } });
     await (account ? tellOwner(tx, needs, id, identity) : announce(tx, needs, id, email, identity));
     return { id };
   });
   if (found.obstacle) {
     const { account, obstacle } = found;
-    await record(mysql, { userId: account.id, subject: subjectOf(keyring, account.id), action: 'oauth', status: 'failure', ip: call.ip, detail: { outcome: obstacle.code, provider: identity.provider } });
+    await record(mysql, { userId: account.id, subject: subjectOf(keyring, account.id), action: 'oauth', status: 'failure', ...whence(call), detail: { outcome: obstacle.code, provider: identity.provider } });
     throw obstacle;
   }
   events.wake();
