@@ -25,14 +25,16 @@ import { createKeyring } from './keyring.js';
 import { createLimits, LIMITS, type LimitName } from './limits.js';
 import type { Log } from './log.js';
 import { startSender } from './notify/sender.js';
+import { createDocument } from './openapi/document.js';
+import { renderDocument } from './openapi/endpoint.js';
 import { createReadiness } from './ops/health.js';
 import { createMetrics, observer, watchHashing, type BatchKind } from './ops/metrics.js';
-import { HEALTH_ROUTES, OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
+import { OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
 import { loadPasswordRules } from './passwords/rules.js';
 import { openPlaces } from './places.js';
 import { createHashing } from './pools/hashing.js';
 import { createSigning } from './pools/signing.js';
-import { ROUTES, type RouteNeeds } from './routes.js';
+import { PUBLIC_ROUTES, type RouteNeeds } from './routes.js';
 import { startSchedule, type Schedule } from './schedule.js';
 import { gather } from './store/gather.js';
 import { createMysql } from './store/mysql.js';
@@ -120,6 +122,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     rotate: rotator(mysql, idleMs(config), batchesOf('rotation')),
     liveSession: liveSessionReader(mysql, batchesOf('session')),
     profile: profileReader(mysql, batchesOf('profile')),
+    apiDocument: renderDocument(createDocument(PUBLIC_ROUTES)),
   };
 
   const readToken = createTokenReader(needs);
@@ -134,7 +137,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
   };
   const observe = observer(metrics.http);
   const tls = config.tlsCertFile !== null && config.tlsKeyFile !== null ? { certFile: config.tlsCertFile, keyFile: config.tlsKeyFile } : null;
-  const server = await listen({ host: config.host, port: config.port, tls, ...createPipeline([...ROUTES, ...HEALTH_ROUTES], needs, { config, keyring, log, guards, observe, strict }) });
+  const server = await listen({ host: config.host, port: config.port, tls, ...createPipeline(PUBLIC_ROUTES, needs, { config, keyring, log, guards, observe, strict }) });
   const ops = await listen({ host: config.opsHost, port: config.opsPort, tls: null, ...createPipeline(OPS_ROUTES, needs, { config, keyring, log, guards, observe: () => undefined, strict }) });
   const keyUpkeep = startSchedule(needs, { name: 'signing-keys', at: KEY_TIMES.upkeepAt, timeZone: 'UTC', work: () => upkeep(needs) });
   const retention = config.retentionCron ? scheduleRetention(needs) : null;

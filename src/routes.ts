@@ -22,8 +22,11 @@ import { confirmTotp, enrolTotp, removeTotp } from './auth/totp.js';
 import { securityEvents } from './auth/security-events.js';
 import type { Deps } from './deps.js';
 import { row, type Row } from './http/endpoint.js';
+import { openapi, type ApiDocument } from './openapi/endpoint.js';
+import type { Readiness } from './ops/health.js';
+import { HEALTH_ROUTES } from './ops/routes.js';
 
-export type RouteNeeds = Deps & LoginNeeds & RefreshNeeds & PasswordChangeNeeds & PasswordResetNeeds & OAuthNeeds;
+export type RouteNeeds = Deps & LoginNeeds & RefreshNeeds & PasswordChangeNeeds & PasswordResetNeeds & OAuthNeeds & { apiDocument: ApiDocument };
 
 /** The whole public API: who may call what, what guards it, what does the work. */
 export const ROUTES: Row<RouteNeeds>[] = [
@@ -59,4 +62,8 @@ export const ROUTES: Row<RouteNeeds>[] = [
     row('post',   `${account}/restore`,               'anyone', 'cookie', 'restore',         '-',       restore),
     row('get',    `${account}/export`,                'user',   'safe',   'export',          '-',       exportAccount),
   ]),
+  row('get',    '/openapi.json',                      'anyone', 'safe',   null,              '-',       openapi),
 ];
+
+/** What the public listener answers, and what the document says. */
+export const PUBLIC_ROUTES: Row<RouteNeeds & { readiness: Readiness }>[] = [...ROUTES, ...HEALTH_ROUTES];

@@ -5,8 +5,6 @@ import { json } from '../http/call.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { Email, Id, OrNull, time } from '../http/fields.js';
 
-const Name = OrNull(Type.String({ examples: ['Ada'] }));
-
 const Profile = Type.Object(
   {
     id: Id,
@@ -16,8 +14,8 @@ const Profile = Type.Object(
     phoneVerified: Type.Boolean(),
     status: Type.Union([Type.Literal('active'), Type.Literal('disabled')]),
     createdAt: time(),
-    profiles: Type.Array(Type.Object({ provider: Type.String({ examples: ['local'] }), givenName: Name, familyName: Name, createdAt: time() })),
-    roles: Type.Array(Type.Object({ id: Id, name: Type.String({ examples: ['member'] }), description: OrNull(Type.String()) })),
+    profiles: Type.Array(Type.Object({ provider: Type.String({ examples: ['local'] }), givenName: OrNull(Type.String({ examples: ['Ada'] })), familyName: OrNull(Type.String({ examples: ['Lovelace'] })), createdAt: time() })),
+    roles: Type.Array(Type.Object({ id: Id, name: Type.String({ examples: ['member'] }), description: OrNull(Type.String({ examples: ['May use the service'] })) })),
     tenants: Type.Array(Type.Object({ id: Id, name: Type.String({ examples: ['Example'] }), slug: Type.String({ examples: ['example'] }) })),
     mfaEnabled: Type.Boolean(),
     sessionId: Id,

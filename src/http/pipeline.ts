@@ -233,7 +233,8 @@ export function impliedErrors(row: Row<never>): ErrorCode[] {
   const implied: ErrorCode[] = ['INTERNAL', 'UNAVAILABLE', 'PAYLOAD_TOO_LARGE', 'INVALID_REQUEST'];
   if (row.endpoint.body) implied.push('UNSUPPORTED_MEDIA_TYPE');
   if (row.who === 'user') implied.push('UNAUTHENTICATED');
-  if (row.csrf !== 'safe') implied.push('CSRF_FAILED');
+  // Where no cookie can be the credential and none is set, nothing is asked.
+  if (row.csrf !== 'safe' && (row.who === 'user' || row.delivers)) implied.push('CSRF_FAILED');
   if (row.limit !== null) implied.push('RATE_LIMITED');
   if (hasParams(row)) implied.push('NOT_FOUND');
   return implied;

@@ -4,11 +4,11 @@ import { endpoint, row } from '../../src/http/endpoint.js';
 import type { Incoming } from '../../src/http/exchange.js';
 import { createPipeline, impliedErrors } from '../../src/http/pipeline.js';
 import { createLog } from '../../src/log.js';
-import { HEALTH_ROUTES, OPS_ROUTES } from '../../src/ops/routes.js';
-import { ROUTES } from '../../src/routes.js';
+import { OPS_ROUTES } from '../../src/ops/routes.js';
+import { PUBLIC_ROUTES } from '../../src/routes.js';
 import { filesBelow, textOf } from './imports.js';
 
-const ROWS = [...ROUTES, ...HEALTH_ROUTES, ...OPS_ROUTES];
+const ROWS = [...PUBLIC_ROUTES, ...OPS_ROUTES];
 
 /** What the pipeline answers before it knows a row. */
 const WITHOUT_ROW: ErrorCode[] = ['NOT_FOUND', 'METHOD_NOT_ALLOWED'];
