@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import t from 'tap';
+import { createClient } from '../support/client.js';
 import { count, seedDue, until } from '../support/due.js';
 import { startNodes, type Node } from '../support/nodes.js';
 
@@ -7,7 +8,7 @@ import { startNodes, type Node } from '../support/nodes.js';
 const DUE = Number(process.env['DUE'] ?? 120);
 const PATIENCE_MS = 30_000 + DUE * 200;
 
-const purgedBy = async (node: Node): Promise<number> => Number(/^idp_accounts_purged_total (\d+)/m.exec(await (await fetch(`${node.opsBase}/metrics`)).text())?.[1] ?? 0);
+const purgedBy = async (node: Node): Promise<number> => Number(/^idp_accounts_purged_total (\d+)/m.exec((await createClient(node.opsBase).request('GET', '/metrics')).text)?.[1] ?? 0);
 
 t.test(`three nodes at their nightly task, the one at work killed: each of ${DUE} accounts is purged once`, { timeout: 2 * PATIENCE_MS }, async (t) => {
   const { needs, start, redis: server } = await startNodes(t, 0, { ENABLE_RETENTION_CRON: '1' });

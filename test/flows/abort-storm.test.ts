@@ -2,6 +2,7 @@ import t from 'tap';
 import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { createClient } from '../support/client.js';
 import { startNodes } from '../support/nodes.js';
 import { request } from '../support/raw.js';
 
@@ -40,7 +41,7 @@ t.test('thousands of requests cut off at any moment end nothing and leave nothin
   t.match(await node.client().profile(token), { status: 200, body: { email } });
   t.equal((await node.client().login(email, password)).status, 200);
   t.equal(threads(node.pid), before, 'as many threads as before');
-  const metrics = await (await fetch(`${node.opsBase}/metrics`)).text();
+  const metrics = (await createClient(node.opsBase).request('GET', '/metrics')).text;
   t.match(metrics, /^idp_held_replies 0$/m, 'no reply is held for anybody');
   t.match(metrics, /^idp_hash_pool\{what="waiting"\} 0$/m);
   t.same(errors().slice(atStart), [], 'and no error in the log');

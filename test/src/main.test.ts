@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import t from 'tap';
 import { testEnv } from '../support/app.js';
 import { runProgram, SERVICE } from '../support/cli.js';
+import { createClient } from '../support/client.js';
 import { startNodes } from '../support/nodes.js';
 import { startProxy } from '../support/proxy.js';
 import { emptyDatabase, freshDatabase, ownRedis } from '../support/stores.js';
@@ -71,11 +72,11 @@ t.test('a reader of its log that goes away does not end the service', async (t) 
   t.teardown(() => child.kill('SIGKILL'));
   const line = await new Promise<string>((resolve) => child.stdout.on('data', (chunk: Buffer) => chunk.includes('listening') && resolve(chunk.toString())));
   child.stdout.destroy();
-  const base = `http://127.0.0.1:${(JSON.parse(line.trim().split('\n').at(-1)!) as { port: number }).port}`;
+  const client = createClient(`http://127.0.0.1:${(JSON.parse(line.trim().split('\n').at(-1)!) as { port: number }).port}`);
   for (let i = 0; i < 5; i += 1) {
-    await fetch(`${base}/api/auth/login`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: `n${i}@example.com`, password: 'wrong' }) });
+    await client.login(`n${i}@example.com`, 'wrong');
     await new Promise((resolve) => setTimeout(resolve, 60));
   }
-  t.equal((await fetch(`${base}/health/ready`)).status, 200);
+  t.equal((await client.request('GET', '/health/ready')).status, 200);
   t.equal(child.exitCode, null);
 });

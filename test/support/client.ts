@@ -1,3 +1,5 @@
+import { witnessed } from './witness.js';
+
 /** A reply as a test looks at it. */
 export interface Answer {
   status: number;
@@ -55,6 +57,7 @@ export function createClient(base: string, { ip, userAgent = 'portcullis-tests' 
     const text = await response.text();
     const setCookies = response.headers.getSetCookie();
     for (const cookie of setCookies) keep(cookie);
+    witnessed({ method, path: path.split('?')[0]!, status: response.status, header: (name) => response.headers.get(name), text });
     return { status: response.status, headers: response.headers, text, setCookies, body: text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : {} };
   }
 

@@ -2,6 +2,8 @@ import { Agent, request } from 'node:http';
 import type { Mysql } from '../../src/store/mysql.js';
 import type { Node } from './nodes.js';
 import type { Answer } from './client.js';
+import type { Seen } from './judge.js';
+import { witnessed } from './witness.js';
 
 /** Sends n POSTs at once, spread over the nodes, each on a connection and from an address of its own. */
 export async function volley(nodes: Node[], n: number, path: string, bodyOf: (i: number) => unknown): Promise<Answer[]> {
@@ -14,18 +16,23 @@ export async function volley(nodes: Node[], n: number, path: string, bodyOf: (i:
 }
 
 function post(agent: Agent, url: string, body: unknown, i: number): Promise<Answer> {
-  return new Promise((resolve, reject) => {
+  const seen = new Promise<Seen>((resolve, reject) => {
     const sent = JSON.stringify(body);
     const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(sent), 'x-forwarded-for': `198.18.${i >> 8}.${i & 255}`, 'user-agent': 'race' };
     const call = request(url, { method: 'POST', agent, headers }, (response) => {
       let text = '';
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => (text += chunk));
-      response.on('end', () => resolve({ status: response.statusCode!, headers: new Headers(), body: JSON.parse(text) as Record<string, unknown>, text, setCookies: [] }));
+      const header = (name: string): string | null => response.headers[name.toLowerCase()]?.toString() ?? null;
+      response.on('end', () => resolve({ method: 'POST', path: new URL(url).pathname, status: response.statusCode!, header, text }));
       response.on('error', reject);
     });
     call.on('error', reject);
     call.end(sent);
+  });
+  return seen.then((reply) => {
+    witnessed(reply);
+    return { status: reply.status, headers: new Headers(), body: JSON.parse(reply.text) as Record<string, unknown>, text: reply.text, setCookies: [] };
   });
 }
 

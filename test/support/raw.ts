@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Duplex } from 'node:stream';
+import { witnessed } from './witness.js';
 
 /** A reply as its bytes say it; header names in lower case, repeated ones in order. */
 export interface RawReply {
@@ -31,6 +32,8 @@ export async function converse(port: number, { tls = false, timeoutMs = 5000 }: 
     socket.once('error', reject);
   });
   let received = Buffer.alloc(0);
+  let sent = '';
+  let answered = 0;
   let ended = false;
   let look = (): void => undefined;
   const closed = new Promise<void>((resolve) => {
@@ -52,9 +55,13 @@ export async function converse(port: number, { tls = false, timeoutMs = 5000 }: 
     socket,
     closed,
     rest: () => received.toString('latin1'),
-    send: (...parts) => parts.forEach((part) => socket.write(part)),
+    send: (...parts) =>
+      parts.forEach((part) => {
+        sent += part.toString('latin1');
+        socket.write(part);
+      }),
     reply: (head) =>
-      new Promise((resolve, reject) => {
+      new Promise<RawReply>((resolve, reject) => {
         const timer = setTimeout(() => reject(new Error(`no whole reply within ${timeoutMs} ms, only: ${received.toString('latin1')}`)), timeoutMs);
         look = () => {
           const parsed = parse(received.toString('latin1'), head !== undefined);
@@ -66,6 +73,9 @@ export async function converse(port: number, { tls = false, timeoutMs = 5000 }: 
           resolve(parsed.reply);
         };
         look();
+      }).then((reply) => {
+        witnessedRaw(sent, answered++, reply);
+        return reply;
       }),
   };
 }
@@ -87,6 +97,13 @@ export function request(start: string, headers: string[] = [], body?: string): s
   return [`${start} HTTP/1.1`, 'Host: localhost', ...headers, ...length, '', body ?? ''].join('\r\n');
 }
 
+/** The nth reply on a socket, if it comes from the service rather than from its HTTP parser or from a test's own handler. */
+function witnessedRaw(sent: string, n: number, { status, headers, body }: RawReply): void {
+  const asked = [...sent.matchAll(/([A-Z]+) (\S+) HTTP\/1\.1\r\n/g)][n];
+  if (!asked || !headers.has('x-request-id')) return;
+  witnessed({ method: asked[1]!, path: asked[2]!.split('?')[0]!, status, header: (name) => headers.get(name.toLowerCase())?.[0] ?? null, text: body });
+}
+
 function parse(text: string, isHead: boolean): { reply: RawReply; length: number } | null {
   const headEnd = text.indexOf('\r\n\r\n');
   if (headEnd < 0) return null;
@@ -103,7 +120,7 @@ function parse(text: string, isHead: boolean): { reply: RawReply; length: number
     const isJson = headers.get('content-type')?.[0]?.includes('json') && body !== '';
     return { reply: { status, headers, body, problem: isJson ? (JSON.parse(body) as Record<string, unknown>) : {} }, length };
   };
-  if (isHead || status === 204 || status === 100) return reply('', from);
+  if (isHead || status === 204 || status === 304 || status === 100) return reply('', from);
   if (headers.get('transfer-encoding')?.[0] === 'chunked') return unchunk(text, from, reply);
   // A refusal of the parser itself gives no length: its body ends with the socket.
   const length = headers.has('content-length') ? Number(headers.get('content-length')![0]) : text.length - from;
