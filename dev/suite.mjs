@@ -15,6 +15,8 @@ const FILE_LIMIT_MS = 10 * 60_000;
 
 /** Files whose subject is time or load run when nothing else does. */
 const isAlone = (/** @type {string} */ file) => /\.alone\.test\.m?js$/.test(basename(file));
+/** Files that look at what all the others did. */
+export const isLast = (/** @type {string} */ file) => /\.last\.test\.m?js$/.test(basename(file));
 
 /**
  * @param {string[]} files
@@ -39,11 +41,11 @@ export async function runSuite(files, { cwd, home, env, jobs, onChange, onVerdic
     onVerdict(verdict);
     onChange([...running]);
   };
-  const together = files.filter((file) => !isAlone(file));
+  const together = files.filter((file) => !isAlone(file) && !isLast(file));
   await Promise.all(Array.from({ length: Math.max(1, jobs) }, async () => {
     for (let file = together.shift(); file !== undefined; file = together.shift()) await one(file);
   }));
-  for (const file of files.filter(isAlone)) await one(file);
+  for (const file of [...files.filter(isAlone), ...files.filter(isLast)]) await one(file);
 }
 
 /**

@@ -1,9 +1,10 @@
 /**
  * `npm test`: packages, type check, lint and every test against real servers that
  * live for this run only. `npm test -- login otp` runs the test files whose path
- * holds one of the words, and leaves the lint out.
+ * holds one of the words, and leaves out the lint and what looks at a whole run.
  * The last line is always `N passed, N failed`, with skipped ones behind.
  */
+import { rmSync } from 'node:fs';
 import os from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from './child.mjs';
@@ -12,7 +13,7 @@ import { createProgress } from './progress.mjs';
 import { startServices } from './services.mjs';
 import { orderlyStop, Refusal } from './shutdown.mjs';
 import { filesBelow, fingerprint, fingerprintOf, isStamped, stamp } from './stamp.mjs';
-import { runSuite } from './suite.mjs';
+import { isLast, runSuite } from './suite.mjs';
 
 const HOME = join(ROOT, '.local/test');
 const words = process.argv.slice(2);
@@ -69,9 +70,11 @@ async function test() {
   const nameOf = (/** @type {string} */ file) => relative(dist, file).replace(/\.test\.m?js$/, '');
   // A word may be part of a name, or the path of a source or of its output.
   const wanted = words.map((word) => word.replace(/^(\.\/)?(dist\/)?/, '').replace(/\.m?[jt]s$/, ''));
-  const files = all.filter((file) => wanted.length === 0 || wanted.some((word) => `test/${nameOf(file)}.test`.includes(word)));
+  const files = all.filter((file) => wanted.length === 0 || (!isLast(file) && wanted.some((word) => `test/${nameOf(file)}.test`.includes(word))));
   if (files.length === 0) throw new Refusal(words.length ? `No test file matches ${words.join(' or ')}.` : 'There are no test files.');
 
+  const replies = join(HOME, 'replies');
+  rmSync(replies, { recursive: true, force: true });
   const services = await startServices(HOME, { ...progress, durable: false, fresh: true });
   const env = {
     TAP_TIMEOUT: '120',
@@ -80,6 +83,8 @@ async function test() {
     MYSQL_URL: services.mysqlUrl,
     REDIS_URL: services.redisUrl,
     NODE_ENV: 'test',
+    // Where the tests note which replies they got, for the file that runs last.
+    REPLIES_FOLDER: replies,
   };
   const began = performance.now();
   const suite = runSuite(files, {
