@@ -27,6 +27,7 @@ import type { Log } from './log.js';
 import { startSender } from './notify/sender.js';
 import { createDocument } from './openapi/document.js';
 import { renderDocument } from './openapi/endpoint.js';
+import { createApiPage } from './ops/api-page.js';
 import { createReadiness } from './ops/health.js';
 import { createMetrics, observer, watchHashing, type BatchKind } from './ops/metrics.js';
 import { OPS_ROUTES, type OpsNeeds } from './ops/routes.js';
@@ -123,6 +124,7 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     liveSession: liveSessionReader(mysql, batchesOf('session')),
     profile: profileReader(mysql, batchesOf('profile')),
     apiDocument: renderDocument(createDocument(PUBLIC_ROUTES)),
+    apiPage: createApiPage(),
   };
 
   const readToken = createTokenReader(needs);

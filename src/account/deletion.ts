@@ -3,7 +3,7 @@ import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
 import { permanentDeletionAt } from '../grace.js';
 import { json, type UserCall } from '../http/call.js';
-import { endCookies } from '../http/cookies.js';
+import { CLEARING, endCookies } from '../http/cookies.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { time } from '../http/fields.js';
 import { subjectOf } from '../keyring.js';
@@ -23,7 +23,7 @@ const body = Type.Object({ otp: Type.String({ minLength: 1, maxLength: 64, descr
 
 const Deletion = Type.Object(
   { deletedAt: time(), gracePeriodDays: Type.Integer({ examples: [30] }), permanentDeletionAt: time({ description: 'Until then the account can be restored.' }) },
-  { title: 'Deletion', description: 'The account is deleted and every session of it ended; the cookies are cleared.' },
+  { title: 'Deletion' },
 );
 
 /** DELETE …/account: soft-deletes the account of the caller, once the code is right and nobody objects. */
@@ -32,7 +32,7 @@ export const deleteAccount = userEndpoint({
   summary: 'Delete the account',
   description: 'Other services may object. Within the grace period the owner can restore the account.',
   body,
-  replies: { 200: Deletion },
+  replies: { 200: { body: Deletion, description: 'The account is deleted and every session of it ended.', headers: CLEARING } },
   errors: ['OTP_INVALID', 'OTP_LOCKED', 'DELETION_BLOCKED', 'DELETION_CHECK_UNAVAILABLE'],
   handle: async (needs: DeletionNeeds, call) => {
     const { config, keyring, log, mysql } = needs;

@@ -43,4 +43,4 @@ const AsCsv = Type.Object(
 );
 
 /** What an export says, as the sheets have it. */
-export const ExportDocument = Type.Union([AsJson, AsCsv]);
+export const ExportDocument = Type.Union([AsJson, AsCsv], { description: 'The document, written at the speed of the client.' });

@@ -21,7 +21,7 @@ export const exportAccount = userEndpoint({
   replies: {
     200: {
       body: ExportDocument,
-      description: 'The document, written at the speed of the client.',
+      description: ExportDocument.description!,
       headers: { 'Content-Disposition': 'A file name to save it by.' },
     },
   },

@@ -35,14 +35,14 @@ const Challenge = Type.Object(
   },
   { title: 'MfaChallenge', description: 'The password is right and a second factor is due. The same in both modes; no cookie is set.' },
 );
-const SignedIn = Type.Union([...Delivered.anyOf, Challenge]);
+const SignedIn = Type.Union([...Delivered.anyOf, Challenge], { description: 'Tokens, in the way that the client asked for; or the second factor is due.' });
 type SignedIn = Reply<200, Static<typeof SignedIn>>;
 
 /** POST /api/auth/login: e-mail and password for tokens, or for a challenge when a second factor is due. */
 export const login = endpoint({
   tag: 'Signing in',
   summary: 'Sign in with e-mail address and password',
-  description: 'Failed attempts are answered late, and lock the account in the end. Wrong password, unknown address and deleted account get the same reply.',
+  description: 'Failed attempts are answered late, and lock the account in the end. A wrong password gets the same reply whatever the address is: unknown, deleted, disabled or in use.',
   body,
   replies: { 200: SignedIn },
   errors: ['INVALID_CREDENTIALS', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED', 'ACCOUNT_DELETED', 'ACCOUNT_INACTIVE', 'OVERLOADED'],

@@ -1,6 +1,6 @@
 import type { Deps } from '../deps.js';
 import { empty } from '../http/call.js';
-import { endCookies } from '../http/cookies.js';
+import { CLEARING, endCookies } from '../http/cookies.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { subjectOf } from '../keyring.js';
 import { record, whence } from '../store/audit.js';
@@ -10,7 +10,7 @@ import { revoke } from '../store/sessions.js';
 export const logout = userEndpoint({
   tag: 'Signing in',
   summary: 'End the session of the call',
-  replies: { 204: { body: null, description: 'The session is revoked on every node, and the cookies are cleared.' } },
+  replies: { 204: { body: null, description: 'The session is revoked on every node.', headers: CLEARING } },
   errors: [],
   handle: async ({ mysql, keyring, config }: Pick<Deps, 'mysql' | 'keyring' | 'config'>, call) => {
     const { userId, sessionId } = call.principal;

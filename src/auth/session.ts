@@ -72,7 +72,7 @@ const InBody = Type.Object(
 const InCookies = Type.Object({ ok: Type.Literal(true) }, { title: 'TokensInCookies', description: 'cookie mode: everything is in the four cookies, and the XSRF value in X-XSRF-Token too.' });
 
 /** What `deliver` answers. */
-export const Delivered = Type.Union([InBody, InCookies]);
+export const Delivered = Type.Union([InBody, InCookies], { description: 'Tokens, in the way that the client asked for.' });
 
 /** Tokens in the way that the client asked for: all in the body, or all in cookies. */
 export function deliver({ config, keyring }: Pick<Deps, 'config' | 'keyring'>, call: Pick<Call, 'delivery'>, tokens: Tokens): Reply<200, Static<typeof Delivered>> {

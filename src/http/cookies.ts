@@ -26,6 +26,9 @@ export function endCookies({ cookieDomainXsrf }: { cookieDomainXsrf: string | nu
   return ours ? { cookies: clearCookies(cookieDomainXsrf) } : {};
 }
 
+/** What an endpoint whose reply does so declares of its headers. */
+export const CLEARING = { 'Set-Cookie': 'Clears the four cookies, when the client sent any of them.' };
+
 /**
  * Reads a Cookie header (RFC 6265 §5.4). A name that stands twice is not picked from: it goes to `tossed`.
  */

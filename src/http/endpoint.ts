@@ -50,7 +50,7 @@ export interface Endpoint<Needs> extends Words {
 type Value<S, Else> = S extends TSchema ? Static<S> : Else;
 
 /** An id in a path, as the service writes them. */
-export const ID = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' });
+export const ID = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', examples: ['0198f4a2-7c1e-7b55-9d0e-3f6f0c1d2e4a'] });
 
 interface Declaration<B, Q, P extends string, R> extends Words {
   body?: B;

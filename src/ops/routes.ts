@@ -2,9 +2,11 @@ import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { answer, json } from '../http/call.js';
 import { endpoint, row, type Row } from '../http/endpoint.js';
+import { openapi, type ApiDocument } from '../openapi/endpoint.js';
+import { API_PAGE_ROUTES, type ApiPage } from './api-page.js';
 import { live, ready, type Readiness } from './health.js';
 
-export type OpsNeeds = Pick<Deps, 'metrics' | 'hashing'> & { readiness: Readiness };
+export type OpsNeeds = Pick<Deps, 'metrics' | 'hashing'> & { readiness: Readiness; apiPage: ApiPage; apiDocument: ApiDocument };
 
 const Count = Type.Integer({ minimum: 0 });
 
@@ -52,4 +54,6 @@ export const OPS_ROUTES: Row<OpsNeeds>[] = [
   row('get', '/metrics', 'anyone', 'safe', null, '-', metrics),
   row('get', '/pool', 'anyone', 'safe', null, '-', pool),
   row('put', '/pool', 'anyone', 'cookie', null, '-', resize),
+  row('get', '/openapi.json', 'anyone', 'safe', null, '-', openapi),
+  ...API_PAGE_ROUTES,
 ];

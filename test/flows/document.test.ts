@@ -62,3 +62,21 @@ for (const store of ['MySQL', 'Redis'] as const) {
     }
   });
 }
+
+t.test('without its tables every endpoint that needs them answers 500, and says no more', async (t) => {
+  const service = await startApp(t);
+  const { mysql } = service.app.needs;
+  const probes = probesOf(await published(service));
+  const callers = await Promise.all(probes.map(() => signIn(service)));
+  const tables = await mysql.rows<{ name: string }>('SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()');
+  await mysql.transaction(async (tx) => {
+    await tx.run('SET foreign_key_checks = 0');
+    await tx.run(`DROP TABLE ${tables.map(({ name }) => name).join(', ')}`);
+    await tx.run('SET foreign_key_checks = 1');
+  });
+  for (const [n, probe] of probes.entries()) {
+    const { status, body } = await sendExample(probe, callers[n]!);
+    if (isForUsers(probe)) t.equal(status, 500, `${probe.method} ${probe.path}`);
+    if (status === 500) t.same(Object.keys(body).sort(), ['code', 'requestId', 'status', 'title'], `${probe.method} ${probe.path}`);
+  }
+});

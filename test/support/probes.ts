@@ -1,4 +1,5 @@
 import type { Document, Operation } from '../../src/openapi/document.js';
+import { exampleOf } from '../../src/openapi/schemas.js';
 import type { Account } from './accounts.js';
 import type { TestApp } from './app.js';
 import type { Answer, Client } from './client.js';
@@ -29,8 +30,8 @@ export const isForUsers = ({ operation }: Probe): boolean => operation.security.
 /** The path with examples in the place of its parameters, or with `value`. */
 export function target({ path, operation }: Probe, value?: string): string {
   const examples = (where: string) => (operation.parameters ?? []).filter((parameter) => parameter.in === where);
-  const filled = examples('path').reduce((text, { name, schema }) => text.replace(`{${name}}`, value ?? String(schema.examples?.[0] ?? '0198f4a2-7c1e-7b55-9d0e-3f6f0c1d2e4a')), path);
-  const query = examples('query').map(({ name, schema }) => `${name}=${encodeURIComponent(String(schema.examples?.[0] ?? schema.enum?.[0] ?? ''))}`);
+  const filled = examples('path').reduce((text, { name, schema }) => text.replace(`{${name}}`, value ?? encodeURIComponent(exampleOf(schema) as string)), path);
+  const query = examples('query').map(({ name, schema }) => `${name}=${encodeURIComponent(exampleOf(schema) as string)}`);
   return query.length > 0 ? `${filled}?${query.join('&')}` : filled;
 }
 

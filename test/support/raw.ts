@@ -32,8 +32,7 @@ export async function converse(port: number, { tls = false, timeoutMs = 5000 }: 
     socket.once('error', reject);
   });
   let received = Buffer.alloc(0);
-  let sent = '';
-  let answered = 0;
+  const asked: { method: string; path: string }[] = [];
   let ended = false;
   let look = (): void => undefined;
   const closed = new Promise<void>((resolve) => {
@@ -57,7 +56,7 @@ export async function converse(port: number, { tls = false, timeoutMs = 5000 }: 
     rest: () => received.toString('latin1'),
     send: (...parts) =>
       parts.forEach((part) => {
-        sent += part.toString('latin1');
+        asked.push(...requestsIn(part.toString('latin1')));
         socket.write(part);
       }),
     reply: (head) =>
@@ -74,7 +73,7 @@ export async function converse(port: number, { tls = false, timeoutMs = 5000 }: 
         };
         look();
       }).then((reply) => {
-        witnessedRaw(sent, answered++, reply);
+        witnessedRaw(asked.shift(), reply);
         return reply;
       }),
   };
@@ -97,11 +96,12 @@ export function request(start: string, headers: string[] = [], body?: string): s
   return [`${start} HTTP/1.1`, 'Host: localhost', ...headers, ...length, '', body ?? ''].join('\r\n');
 }
 
-/** The nth reply on a socket, if it comes from the service rather than from its HTTP parser or from a test's own handler. */
-function witnessedRaw(sent: string, n: number, { status, headers, body }: RawReply): void {
-  const asked = [...sent.matchAll(/([A-Z]+) (\S+) HTTP\/1\.1\r\n/g)][n];
-  if (!asked || !headers.has('x-request-id')) return;
-  witnessed({ method: asked[1]!, path: asked[2]!.split('?')[0]!, status, header: (name) => headers.get(name.toLowerCase())?.[0] ?? null, text: body });
+/** Method and path of each request that begins in a text. */
+const requestsIn = (text: string): { method: string; path: string }[] => [...text.matchAll(/([A-Za-z]+) (\S+) HTTP\/1\.1\r\n/g)].map(([, method, target]) => ({ method: method!, path: target!.split('?')[0]! }));
+
+/** A reply that comes from the service rather than from its HTTP parser or from a test's own handler. */
+function witnessedRaw(asked: { method: string; path: string } | undefined, { status, headers, body }: RawReply): void {
+  if (asked && headers.has('x-request-id')) witnessed({ ...asked, status, header: (name) => headers.get(name.toLowerCase())?.[0] ?? null, text: body });
 }
 
 function parse(text: string, isHead: boolean): { reply: RawReply; length: number } | null {

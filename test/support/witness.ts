@@ -37,10 +37,8 @@ type Verdict = ReturnType<ReturnType<typeof createJudge>>;
 
 const better = (one: Verdict, other: Verdict): Verdict => (other.fault === null && (other.label !== null || one.fault !== null) ? other : one);
 
-let witness: ((seen: Seen) => void) | undefined;
-
 /** @throws Error at a reply that the document does not declare */
-export const witnessed = (seen: Seen): void => (witness ??= createWitness())(seen);
+export const witnessed = createWitness();
 
 /** What the tests of a run declared to be met, what they met, and what they met that is not declared. */
 export function testimony(folder: string): { declared: string[]; reached: Set<string>; faults: string[] } {
