@@ -97,7 +97,7 @@ export function request(start: string, headers: string[] = [], body?: string): s
 }
 
 /** Method and path of each request that begins in a text. */
-const requestsIn = (text: string): { method: string; path: string }[] => [...text.matchAll(/([A-Za-z]+) (\S+) HTTP\/1\.1\r\n/g)].map(([, method, target]) => ({ method: method!, path: target!.split('?')[0]! }));
+const requestsIn = (text: string): { method: string; path: string }[] => [...text.matchAll(/(?<![A-Za-z])([A-Za-z]{1,16}) (\S{1,16384}) HTTP\/1\.1\r\n/g)].map(([, method, target]) => ({ method: method!, path: target!.split('?')[0]! }));
 
 /** A reply that comes from the service rather than from its HTTP parser or from a test's own handler. */
 function witnessedRaw(asked: { method: string; path: string } | undefined, { status, headers, body }: RawReply): void {
