@@ -145,6 +145,7 @@ ${paint(1, 'Log in')} as ${demo.email}${demo.password === null ? ', which was in
   curl -s${isTls ? 'k' : ''} ${BASE}/api/auth/login -H 'Content-Type: application/json' -H 'X-Token-Delivery: json' \\
     -d '${body}'
 
+  API       http://${reach(OPS_HOST, OPS_PORT)}/docs
   metrics   http://${reach(OPS_HOST, OPS_PORT)}/metrics
   mails     ${here(outbox)} (codes too: nothing is really sent)
   log       ${here(LOG)} (its lines also appear below, shortened)
