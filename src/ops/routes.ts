@@ -6,7 +6,8 @@ import { openapi, type ApiDocument } from '../openapi/endpoint.js';
 import { API_PAGE_ROUTES, type ApiPage } from './api-page.js';
 import { live, ready, type Readiness } from './health.js';
 
-export type OpsNeeds = Pick<Deps, 'metrics' | 'hashing'> & { readiness: Readiness; apiPage: ApiPage; apiDocument: ApiDocument };
+export type PoolNeeds = Pick<Deps, 'metrics' | 'hashing'>;
+export type OpsNeeds = PoolNeeds & { readiness: Readiness; apiPage: ApiPage; apiDocument: ApiDocument };
 
 const Count = Type.Integer({ minimum: 0 });
 
@@ -15,7 +16,7 @@ const metrics = endpoint({
   summary: 'What the process counts, for Prometheus',
   replies: { 200: { body: Type.String(), media: 'text/plain', description: 'The text format of Prometheus.' } },
   errors: [],
-  handle: async ({ metrics: { registry } }: OpsNeeds) => answer(200, { headers: { 'Content-Type': registry.contentType }, body: await registry.metrics() }),
+  handle: async ({ metrics: { registry } }: PoolNeeds) => answer(200, { headers: { 'Content-Type': registry.contentType }, body: await registry.metrics() }),
 });
 
 const poolState = Type.Object({ threads: Count, alive: Count, ending: Count, running: Count, waiting: Count, meanRunMs: Type.Number() }, { description: 'How busy it is.' });
@@ -25,7 +26,7 @@ const pool = endpoint({
   summary: 'State of the hashing pool',
   replies: { 200: poolState },
   errors: [],
-  handle: ({ hashing }: OpsNeeds) => Promise.resolve(json(200, hashing.state())),
+  handle: ({ hashing }: PoolNeeds) => Promise.resolve(json(200, hashing.state())),
 });
 
 /** Answers at once; `alive` and `ending` show how far it is. */
@@ -36,7 +37,7 @@ const resize = endpoint({
   body: Type.Object({ threads: Type.Integer({ minimum: 1, maximum: 256 }) }),
   replies: { 200: poolState },
   errors: [],
-  handle: ({ hashing }: OpsNeeds, call) => {
+  handle: ({ hashing }: PoolNeeds, call) => {
     hashing.resize(call.body.threads, `PUT /pool, request ${call.requestId}`);
     return Promise.resolve(json(200, hashing.state()));
   },
@@ -48,12 +49,17 @@ export const HEALTH_ROUTES: Row<{ readiness: Readiness }>[] = [
   row('get', '/health/ready', 'anyone', 'safe', null, '-', ready),
 ];
 
-/** The ops listener, which is never the public port. */
-export const OPS_ROUTES: Row<OpsNeeds>[] = [
-  ...HEALTH_ROUTES,
+/** What the process counts, and its hashing pool. */
+export const POOL_ROUTES: Row<PoolNeeds>[] = [
   row('get', '/metrics', 'anyone', 'safe', null, '-', metrics),
   row('get', '/pool', 'anyone', 'safe', null, '-', pool),
   row('put', '/pool', 'anyone', 'cookie', null, '-', resize),
+];
+
+/** The ops listener, which is never the public port. */
+export const OPS_ROUTES: Row<OpsNeeds>[] = [
+  ...HEALTH_ROUTES,
+  ...POOL_ROUTES,
   row('get', '/openapi.json', 'anyone', 'safe', null, '-', openapi),
   ...API_PAGE_ROUTES,
 ];

@@ -8,7 +8,7 @@ import { listen } from '../../http/server.js';
 import { createKeyring } from '../../keyring.js';
 import { createLog } from '../../log.js';
 import { createMetrics } from '../../ops/metrics.js';
-import { OPS_ROUTES, type OpsNeeds } from '../../ops/routes.js';
+import { POOL_ROUTES, type PoolNeeds } from '../../ops/routes.js';
 import { createHashing } from '../../pools/hashing.js';
 import type { SigningJob } from '../../../workers/protocol.js';
 
@@ -22,7 +22,7 @@ const hashes = new Map(Object.entries(JSON.parse(process.env['TUNE_HASHES']!) as
 const metrics = createMetrics();
 const hashing = createHashing(config, log, { waited: () => undefined, ran: () => undefined, shed: () => undefined });
 const key = { alg: 'ES256', kid: 'tune', privateKey: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string } as const;
-const needs: OpsNeeds = { metrics, hashing, readiness: { check: () => Promise.resolve(true), leave: () => undefined } };
+const needs: PoolNeeds = { metrics, hashing };
 
 const login = endpoint({
   tag: 'Operations',
@@ -30,7 +30,7 @@ const login = endpoint({
   body: Type.Object({ email: Type.String(), password: Type.String() }),
   replies: { 200: Type.Object({ accessToken: Type.Union([Type.String(), Type.Null()]) }) },
   errors: ['OVERLOADED', 'INVALID_CREDENTIALS'],
-  handle: async (_needs: OpsNeeds, call) => {
+  handle: async (_needs: PoolNeeds, call) => {
     const { email, password } = call.body;
     const group = /^tune-(\w+)-/.exec(email)?.[1] ?? '';
     const now = Math.floor(Date.now() / 1000);
@@ -43,8 +43,8 @@ const login = endpoint({
 
 const guards = { authenticate: () => Promise.resolve(null), refreshSession: () => null, limit: () => Promise.resolve() };
 const options = { config, keyring: createKeyring(config.secretKey, null), log, guards, observe: () => undefined };
-const rows: Row<OpsNeeds>[] = [row('post', '/api/auth/login', 'anyone', 'login', null, 'tokens', login)];
+const rows: Row<PoolNeeds>[] = [row('post', '/api/auth/login', 'anyone', 'login', null, 'tokens', login)];
 const server = await listen({ host: config.host, port: 0, tls: null, ...createPipeline(rows, needs, options) });
-const ops = await listen({ host: config.opsHost, port: 0, tls: null, ...createPipeline(OPS_ROUTES, needs, options) });
+const ops = await listen({ host: config.opsHost, port: 0, tls: null, ...createPipeline(POOL_ROUTES, needs, options) });
 process.on('SIGTERM', () => process.exit(0));
 log.info({ port: server.port, opsPort: ops.port }, 'listening');
