@@ -192,3 +192,16 @@ t.test('LIMIT_LOGIN_IP bounds logins per address', async (t) => {
   t.same([codeOf(await from.login(email, password)), codeOf(await from.login(email, password)), codeOf(await from.login(email, password))], ['OK', 'OK', 'RATE_LIMITED']);
   t.equal(codeOf(await limited.client({ ip: '198.51.100.2' }).login(email, password)), 'OK');
 });
+
+t.test('logins beyond what the threads can take are refused at once, and told when to come again', async (t) => {
+  const small = await startApp(t, { HASH_THREADS: '1', HASH_QUEUE_MS: '20', ARGON2_MEMORY_KIB: '8192' });
+  const from = strangers(small.client);
+  const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => from().login(`nobody${i}@example.com`, WRONG)));
+  const refused = answers.filter(({ status }) => status === 503);
+  t.ok(refused.length > 0 && refused.length < 60, `${refused.length} of 60 refused`);
+  for (const { body, headers } of refused) {
+    t.equal(body['code'], 'OVERLOADED');
+    t.equal(headers.get('retry-after'), String(body['retryAfter']));
+  }
+  t.same([...new Set(answers.map(codeOf))].sort(), ['INVALID_CREDENTIALS', 'OVERLOADED']);
+});
