@@ -56,7 +56,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
       row,
       checkBody: row.endpoint.body && validator(row.endpoint.body),
       checkQuery: row.endpoint.query && validator(row.endpoint.query),
-      fitsParams: hasParams(row) ? matcher(Type.Object(row.endpoint.params)) : null,
+      fitsParams: limitsParams(row) ? matcher(Type.Object(row.endpoint.params)) : null,
     });
     table.set(row.path, methods);
   }
@@ -205,7 +205,8 @@ function checkNames({ path, endpoint }: Row<never>): void {
   if (named !== declared) throw new Error(`${path} has the parameters (${named}), its endpoint declares (${declared})`);
 }
 
-const hasParams = ({ endpoint }: Row<never>): boolean => Object.keys(endpoint.params).length > 0;
+/** Whether some value of a parameter does not fit: else none is looked at. */
+const limitsParams = ({ endpoint }: Row<never>): boolean => Object.values(endpoint.params).some((schema) => ['pattern', 'minLength', 'maxLength'].some((keyword) => keyword in schema));
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -236,7 +237,7 @@ export function impliedErrors(row: Row<never>): ErrorCode[] {
   // Where no cookie can be the credential and none is set, nothing is asked.
   if (row.csrf !== 'safe' && (row.who === 'user' || row.delivers)) implied.push('CSRF_FAILED');
   if (row.limit !== null) implied.push('RATE_LIMITED');
-  if (hasParams(row)) implied.push('NOT_FOUND');
+  if (limitsParams(row)) implied.push('NOT_FOUND');
   return implied;
 }
 

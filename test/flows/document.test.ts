@@ -29,7 +29,7 @@ t.test('every endpoint refuses what is too large, badly framed, of another type,
     if (probe.codes.has('UNSUPPORTED_MEDIA_TYPE')) await expect('UNSUPPORTED_MEDIA_TYPE', 415, sendRaw(port, probe, { ...bearer, 'Content-Type': 'text/plain' }, '{}'));
     if (probe.codes.has('UNAUTHENTICATED')) await expect('UNAUTHENTICATED', 401, sendRaw(port, probe, {}));
     if (probe.codes.has('CSRF_FAILED')) await expect('CSRF_FAILED', 403, sendRaw(port, probe, { ...caller.cookies, 'X-Token-Delivery': 'cookie', 'Origin': 'https://elsewhere.example' }));
-    if (probe.path.includes('{')) await expect('NOT_FOUND', 404, sendRaw(port, probe, bearer, undefined, target(probe, '%00')));
+    if (probe.codes.has('NOT_FOUND') && probe.path.includes('{')) await expect('NOT_FOUND', 404, sendRaw(port, probe, bearer, undefined, target(probe, '%00')));
   };
   await Promise.all([...probes.map((probe) => refuse(service.app.port, probe)), ...probesOf(createDocument(OPS_ROUTES)).map((probe) => refuse(service.app.opsPort, probe))]);
 });
