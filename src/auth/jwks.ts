@@ -12,7 +12,7 @@ const headers = { 'Cache-Control': `How long the set may be kept: ${CACHE_CONTRO
 
 /** RFC 7517 §4, RFC 7518 §6. */
 const Jwk = Type.Object({
-  kid: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'Its thumbprint (RFC 7638); the kid of tokens that it signs.' }),
+  kid: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', examples: ['NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs'], description: 'Its thumbprint (RFC 7638); the kid of tokens that it signs.' }),
   kty: Type.String({ examples: ['EC'] }),
   alg: Type.Union([Type.Literal('ES256'), Type.Literal('EdDSA'), Type.Literal('RS256')]),
   use: Type.Literal('sig'),

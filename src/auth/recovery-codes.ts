@@ -29,7 +29,7 @@ export const renewRecoveryCodes = userEndpoint({
   tag: 'Second factors',
   summary: 'Replace the recovery codes',
   description: 'The former codes are worthless from then on. Wrong passwords count like those of logins.',
-  body: Type.Object({ password: Type.String({ minLength: 1 }) }),
+  body: Type.Object({ password: Type.String({ minLength: 1, examples: ['correct horse battery staple'] }) }),
   replies: { 200: RecoveryCodes },
   errors: [...PROOF_ERRORS, 'MFA_NOT_ENROLLED'],
   handle: async (needs: ProofNeeds & NewsNeeds, call) => {

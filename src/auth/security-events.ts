@@ -27,7 +27,7 @@ const SecurityEvents = Type.Object(
         risks: Type.Array(Type.Union(RISKS.map((risk) => Type.Literal(risk))), { description: 'What was unusual about the login.' }),
       }),
     ),
-    nextCursor: OrNull(Type.String({ description: 'Asks for what is older; null at the end.' })),
+    nextCursor: OrNull(Type.String({ examples: ['AZj0onweuwQ'], description: 'Asks for what is older; null at the end.' })),
   },
   { title: 'SecurityEvents', description: 'What happened to the account, newest first.' },
 );

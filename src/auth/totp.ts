@@ -18,7 +18,7 @@ type Needs = ProofNeeds & NewsNeeds & Pick<Deps, 'config'>;
 /** How long an enrolment waits for its first code, in ms. */
 const PENDING_MS = 3600 * 1000;
 
-const Password = Type.String({ minLength: 1 });
+const Password = Type.String({ minLength: 1, examples: ['correct horse battery staple'] });
 const Code = Type.String({ minLength: 1, maxLength: 64, examples: ['123456'] });
 
 const Enrolment = Type.Object(

@@ -12,6 +12,7 @@ export interface Schema {
   properties?: Record<string, Schema>;
   required?: string[];
   items?: Schema;
+  minItems?: number;
   examples?: unknown[];
 }
 
@@ -54,14 +55,22 @@ function union(members: Schema[]): Schema {
   return isNullable ? { ...value, type: [value!.type as string, 'null'] } : { anyOf: members };
 }
 
-/** What a value of a schema looks like, put together from the examples of its members. */
+/** Stands where no example was given. */
+export const UNTOLD = '…';
+
+const isUntold = (schema: Schema): boolean => exampleOf(schema) === UNTOLD;
+
+/** What a value of a schema looks like, put together from the examples of its members; what may be missing and has none is left out. */
 export function exampleOf(schema: TSchema | Schema): unknown {
-  const { examples, const: only, enum: words, anyOf, type, properties, items } = schema as Schema;
+  const { examples, const: only, enum: words, anyOf, type, properties, required, items, minItems } = schema as Schema;
   if (examples) return examples[0];
   if (only !== undefined) return only;
   if (words) return words[0];
   if (anyOf) return exampleOf(anyOf[0]!);
-  if (type === 'object') return Object.fromEntries(Object.entries(properties ?? {}).map(([name, member]) => [name, exampleOf(member)]));
-  if (type === 'array') return [exampleOf(items!)];
-  return { boolean: true, integer: 1, number: 1, null: null }[type as string] ?? '…';
+  if (type === 'object') {
+    const shown = Object.entries(properties ?? {}).filter(([name, member]) => required?.includes(name) || !isUntold(member));
+    return Object.fromEntries(shown.map(([name, member]) => [name, exampleOf(member)]));
+  }
+  if (type === 'array') return Array.from({ length: Math.max(1, minItems ?? 0) }, () => exampleOf(items!));
+  return { boolean: true, integer: 1, number: 1, null: null }[type as string] ?? UNTOLD;
 }

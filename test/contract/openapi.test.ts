@@ -2,6 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import t from 'tap';
 import { createDocument, type Document, type Media } from '../../src/openapi/document.js';
+import { UNTOLD } from '../../src/openapi/schemas.js';
 import { PUBLIC_ROUTES } from '../../src/routes.js';
 import { FORMATS } from '../support/formats.js';
 
@@ -43,7 +44,7 @@ t.test('every example of a request or a reply fits its schema, and none is made 
     for (const value of values) {
       count += 1;
       t.ok(ajv.validate(refer(schema), value), `${name}: ${JSON.stringify(value)}: ${ajv.errorsText()}`);
-      t.notMatch(JSON.stringify(value), /"…"/, `${name} is told by an example`);
+      t.notOk(JSON.stringify(value).includes(JSON.stringify(UNTOLD)), `${name} is told by an example: ${JSON.stringify(value)}`);
     }
   };
   const valueOf = (example: unknown): unknown => {
