@@ -14,8 +14,11 @@ export interface Cell {
   idle: number;
 }
 
-/** Longest time that a statement of a login waits for company while others queue, twice a login, in ms. */
-const LINGER_MS = 50;
+/**
+ * While logins queue, two statements of each wait for company: for this share of the wait for a thread, and at most so
+ * long, in ms (the composition root says so).
+ */
+const LINGER = { times: 2, share: 0.75, mostMs: 100 };
 
 /**
  * The 99th percentile of logins that arrive at random, `rate` per second: a queue in front of `threads` servers that
@@ -26,7 +29,7 @@ export function p99At(rate: number, { perSecond, threads, aloneMs }: Pick<Cell, 
   const busyMs = (1000 * threads) / perSecond;
   const waits = chanceOfWait((rate * threads) / perSecond, threads);
   const waitMs = waits <= 0.01 ? 0 : (1000 * Math.log(waits / 0.01)) / (2 * (perSecond - rate));
-  return Math.max(aloneMs, busyMs) + waitMs + 2 * Math.min(LINGER_MS, waitMs / 2);
+  return Math.max(aloneMs, busyMs) + waitMs + LINGER.times * Math.min(LINGER.mostMs, LINGER.share * waitMs);
 }
 
 /** Erlang's C: the chance that all servers are busy, with `load` of them busy on average. */
