@@ -58,9 +58,12 @@ t.test('on a terminal it shows how far it is, and Ctrl-C ends it there too', asy
   t.teardown(() => terminal.kill('SIGKILL'));
   const ended = new Promise<number | null>((resolve) => terminal.once('exit', resolve));
   let out = '';
+  let isTyped = false;
   terminal.stdout.on('data', (chunk: Buffer) => {
     out += chunk.toString();
-    if (/ [1-9]\d*\/s/.test(out)) terminal.stdin.write('\x03');
+    if (isTyped || !/ [1-9]\d*\/s/.test(out)) return;
+    isTyped = true;
+    terminal.stdin.write('\x03');
   });
   t.equal(await ended, 130);
   t.match(out, /tune [=-]{40} \d+% \d+ MiB x \d, \d+ threads, \d+\/s/);

@@ -134,7 +134,9 @@ t.test('one source that floods delays only itself', async (t) => {
     await pool.hash('x', { network: `other ${i}` });
     others.push(performance.now() - started);
   }
-  t.ok(Math.max(...others) < 250, `others waited ${others.map(Math.round).join(', ')} ms`);
+  // What threads have in hand, two batches of eight, is what a newcomer must wait for; a busy machine takes longer for it.
+  const fair = 100 + 20 * pool.state().meanRunMs;
+  t.ok(Math.max(...others) < fair, `others waited ${others.map(Math.round).join(', ')} ms, ${Math.round(fair)} at most`);
   t.ok((await flood)['OVERLOADED']! > 400);
   t.ok(shed.evicted > before, 'the flood made room for them');
 });
