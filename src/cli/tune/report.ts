@@ -49,7 +49,7 @@ function heading({ machine, others, engine, hasStores }: Found): string[] {
   return lines;
 }
 
-function expectations({ checked, machine, hasStores }: Found, { cell, within }: Choice, { targetMs }: Wish): string[] {
+function expectations({ checked, machine, hasStores, others }: Found, { cell, within }: Choice, { targetMs }: Wish): string[] {
   const { cpu, cost, threads, perSecond } = cell;
   const rows = [
     ['at most', `${rounded(perSecond)} logins/s, while more are always waiting`],
@@ -61,7 +61,8 @@ function expectations({ checked, machine, hasStores }: Found, { cell, within }: 
   if (cpu && elsewhere !== null) {
     const ms = (us: number): string => (us / 1000).toFixed(2);
     rows.push(['CPU per login', `${ms(cpu.hash)} ms hashing, ${ms(cpu.service)} ms the rest of the service, ${ms(cpu.load)} ms the client, ${ms(cpu.others)} ms ${hasStores ? 'MySQL, Redis and other programs' : 'other programs'}`]);
-    rows.push(['elsewhere', `about ${rounded(elsewhere)} logins/s at most on these ${machine.cores} cores when only the service runs on them`]);
+    // What others took cannot be told from what the stores did.
+    if (others <= MOST_OTHERS) rows.push(['elsewhere', `about ${rounded(elsewhere)} logins/s at most on these ${machine.cores} cores when only the service runs on them`]);
   }
   const width = Math.max(...rows.map(([name]) => name!.length));
   return rows.map(([name, text]) => `  ${name!.padEnd(width)}  ${text!}`);
