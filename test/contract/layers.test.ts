@@ -21,7 +21,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   store: ['errors', 'log'],
   notify: ['store', 'errors', 'log', 'keyring'],
   events: ['store', 'errors', 'log', 'keyring'],
-  pools: ['errors', 'log'],
+  pools: ['store/gather', 'errors', 'log'],
   passwords: ['errors', 'log'],
   limits: ['store', 'errors', 'keyring', 'log'],
   schedule: ['store', 'errors', 'log'],
