@@ -11,13 +11,15 @@ import { sourceOf } from './identity.js';
 export type ProofNeeds = AttemptNeeds & Pick<Deps, 'hashing'>;
 
 /** What a signed-in caller has to show once more. */
-export interface Demand {
+export interface Demand<Prepared = undefined> {
   /** What the proof is for, as the audit calls it. */
   action: Attempt['action'];
   /** The password that was sent, or null when none is asked for. */
   password: string | null;
   /** Whether `work` checks a second factor. */
   code: boolean;
+  /** What takes long and must not hold the account's row; once the password is right, again if the account changed meanwhile. */
+  prepare?: (account: LoginAccount) => Promise<Prepared>;
 }
 
 /** Codes that `prove` throws, beside those of `work`. */
@@ -25,6 +27,7 @@ export const PROOF_ERRORS = ['INVALID_CREDENTIALS', 'ACCOUNT_LOCKED', 'LOGIN_THR
 /** The same for callers whose password is not asked for, and who check a code. */
 export const CODE_ERRORS = ['MFA_INVALID', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED'] as const;
 
+type Work<T, Prepared> = (tx: Tx, account: LoginAccount, prepared: Prepared) => Promise<T | null>;
 type Verdict<T> = { kind: 'done'; value: T } | { kind: 'changed' } | { kind: 'wrong'; code: 'INVALID_CREDENTIALS' | 'MFA_INVALID' };
 
 /**
@@ -33,7 +36,7 @@ type Verdict<T> = { kind: 'done'; value: T } | { kind: 'changed' } | { kind: 'wr
  * @param work gives null when the code that it checks is wrong; it may run again, so it touches nothing but `tx`
  * @throws ApiError UNAUTHENTICATED when the account ended meanwhile, those of the lists above, those of `work`
  */
-export async function prove<T extends object>(needs: ProofNeeds, call: UserCall, demand: Demand, work: (tx: Tx, account: LoginAccount) => Promise<T | null>): Promise<T> {
+export async function prove<T extends object, Prepared = undefined>(needs: ProofNeeds, call: UserCall, demand: Demand<Prepared>, work: Work<T, Prepared>): Promise<T> {
   if (demand.password !== null) demandRoom(needs, call);
   const attempt = await begin(needs, call, demand.action);
   const ticket = await enter(needs, attempt);
@@ -63,17 +66,18 @@ async function begin({ accountOf, keyring }: ProofNeeds, call: UserCall, action:
 }
 
 /** `changed` when the account ended or its password changed since it was read: then it is read and asked anew. */
-async function judge<T extends object>(needs: ProofNeeds, { account, call }: Known, ticket: Ticket, { password, code }: Demand, work: (tx: Tx, account: LoginAccount) => Promise<T | null>): Promise<Verdict<T>> {
+async function judge<T extends object, Prepared>(needs: ProofNeeds, { account, call }: Known, ticket: Ticket, { password, code, prepare }: Demand<Prepared>, work: Work<T, Prepared>): Promise<Verdict<T>> {
   if (password !== null) {
     const { ok } = await needs.hashing.verify(account.passwordHash, password, call);
     if (!ok) return { kind: 'wrong', code: 'INVALID_CREDENTIALS' };
   }
+  const prepared = (await prepare?.(account)) as Prepared;
   // Only what a login would ask for clears the counts: else one factor would buy unlimited guesses at the other.
   const isWhole = password !== null && (code || account.factors.length === 0);
   let settled: Promise<void> | undefined;
   return needs.mysql.transaction(async (tx): Promise<Verdict<T>> => {
     if (!(await lockActive(tx, account))) return { kind: 'changed' };
-    const value = await work(tx, account);
+    const value = await work(tx, account, prepared);
     if (value === null) return { kind: 'wrong', code: 'MFA_INVALID' };
     // Before the commit: what the gate refuses is not kept. Once, although the transaction may run again.
     settled ??= isWhole ? needs.gate.succeed(ticket) : needs.gate.release(ticket);
