@@ -15,7 +15,7 @@ const Token = Type.Object({ token: Type.String({ examples: ['q0sVwqDFz2c3'] }) }
 export const csrfToken = userEndpoint({
   tag: 'Sessions',
   summary: 'The XSRF token of the session',
-  replies: { 200: Token },
+  replies: { 200: { body: Token, description: 'The token, and the cookie for a browser that lost it.', headers: { 'Set-Cookie': 'XSRF-TOKEN, where a cookie authenticated the call and the browser has no good one.' } } },
   errors: [],
   handle: async ({ config, keyring, mysql }: Pick<Deps, 'config' | 'keyring' | 'mysql'>, call) => {
     const { sessionId, by } = call.principal;

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
 import { empty, json } from '../http/call.js';
-import { endCookies } from '../http/cookies.js';
+import { CLEARING, endCookies } from '../http/cookies.js';
 import { ID, userEndpoint } from '../http/endpoint.js';
 import { Id, OrNull, time } from '../http/fields.js';
 import { subjectOf } from '../keyring.js';
@@ -41,7 +41,7 @@ export const endSession = userEndpoint({
   summary: 'Sign one device out',
   description: 'The session of the call may end itself. One that has ended or is somebody else’s is answered like one that never was.',
   params: { id: ID },
-  replies: { 204: { body: null, description: 'The session is revoked on every node; its own cookies are cleared.' } },
+  replies: { 204: { body: null, description: 'The session is revoked on every node; its own cookies are cleared.', headers: CLEARING } },
   errors: [],
   handle: async ({ config, keyring, mysql }: EndNeeds, call) => {
     const { userId, sessionId } = call.principal;
