@@ -5,6 +5,7 @@ import { brokenBuild } from '../support/racy.js';
 import { auc, compare, median, type Comparison, type Times } from '../support/ranks.js';
 
 const PASSWORD = 'a password of my own';
+
 interface Experiment extends Comparison {
   path: 'register' | 'password/forgot';
   /** What a hash costs. */
