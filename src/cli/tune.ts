@@ -91,5 +91,5 @@ async function measure({ isQuick, stores, ...wish }: Options, progress: Progress
   const cells = await measureCells(stand, threadCounts(machine.cores, isQuick), pace, tell);
   const choice = choose(cells, wish);
   const checked = choice && (await check(stand, choice, wish.targetMs, pace));
-  return { machine, others, engine: stand.engine, hasStores: stand.hasStores, cells, choice, checked };
+  return { machine, others, engine: stand.engine, stores: stand.stores, cells, choice, checked };
 }

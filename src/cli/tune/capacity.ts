@@ -55,9 +55,14 @@ export function rateWithin(targetMs: number, cell: Pick<Cell, 'perSecond' | 'thr
 /** A login's share of one core may go on elsewhere: what this machine can do when stores and clients run on others. */
 export function perSecondElsewhere({ perSecond, threads, cpu, idle }: Cell): number | null {
   if (!cpu) return null;
-  const [here, all] = [cpu.hash + cpu.service, cpu.hash + cpu.service + cpu.load + cpu.others];
+  const [here, all] = [cpu.hash + cpu.service, cpu.hash + cpu.service + cpu.load + cpu.stores + cpu.others];
   // What is idle now would not be used then either: it is the threads that are too few.
   return idle > 0.1 ? perSecond : Math.max(perSecond, Math.min((perSecond * all) / here, (threads * 1e6) / cpu.hash));
+}
+
+/** What a machine that others keep busy could do without them, by what a login takes of its cores. */
+export function perSecondUndisturbed({ threads, cpu }: Cell, cores: number): number | null {
+  return cpu && Math.min((cores * 1e6) / (cpu.hash + cpu.service + cpu.stores + cpu.load), (threads * 1e6) / cpu.hash);
 }
 
 export interface Wish {

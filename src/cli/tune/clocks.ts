@@ -9,6 +9,7 @@ export interface Clocks {
   /** The service, and of that its hashing threads; null where there is no /proc. */
   service: number | null;
   hashing: number;
+  stores: number;
   /** This program. */
   own: number;
 }
@@ -16,15 +17,23 @@ export interface Clocks {
 /** proc(5) counts in ticks of 10 ms. */
 const TICK_MS = 10;
 
-export function readClocks(pid: number): Clocks {
+export function readClocks(pid: number, stores: readonly number[] = []): Clocks {
   const times = cpus().map((cpu) => cpu.times);
   const sum = (pick: (time: (typeof times)[number]) => number): number => times.reduce((total, time) => total + pick(time), 0);
   const { user, system } = process.cpuUsage();
-  return { all: sum((time) => time.user + time.nice + time.sys + time.irq + time.idle), idle: sum((time) => time.idle), ...serviceTimes(pid), own: (user + system) / 1000 };
+  return { all: sum((time) => time.user + time.nice + time.sys + time.irq + time.idle), idle: sum((time) => time.idle), ...serviceTimes(pid), stores: stores.reduce((total, store) => total + timeOf(store), 0), own: (user + system) / 1000 };
 }
 
 /** Share of all cores that was busy between two readings, 0 to 1. */
 export const busyShare = (before: Pick<Clocks, 'all' | 'idle'>, after: Pick<Clocks, 'all' | 'idle'>): number => 1 - (after.idle - before.idle) / Math.max(1, after.all - before.all);
+
+function timeOf(pid: number): number {
+  try {
+    return readStat(`/proc/${pid}/stat`).ms;
+  } catch {
+    return 0;
+  }
+}
 
 function serviceTimes(pid: number): { service: number | null; hashing: number } {
   try {

@@ -4,6 +4,8 @@
 export interface LoadSetup {
   base: string;
   pid: number;
+  /** Processes of private stores. */
+  stores: number[];
   password: string;
   count: number;
 }
@@ -25,7 +27,9 @@ export interface CpuSplit {
   service: number;
   /** The load program. */
   load: number;
-  /** Everything else on this machine, which is the stores when they are on it. */
+  /** MySQL and Redis, when they are private. */
+  stores: number;
+  /** Everything else on this machine. */
   others: number;
 }
 

@@ -77,14 +77,14 @@ async function measure({ group, pace, warmMs, measureMs }: LoadJob): Promise<Loa
   return { perSecond: times.length / (measureMs / 1000), p50: quantile(0.5), p99: quantile(0.99), failures, cpu: split(before, after, times.length), idle: 1 - busyShare(before, after) };
 }
 
-const clocksIn = (ms: number): Promise<Clocks> => new Promise((resolve) => setTimeout(() => resolve(readClocks(setup.pid)), ms));
+const clocksIn = (ms: number): Promise<Clocks> => new Promise((resolve) => setTimeout(() => resolve(readClocks(setup.pid, setup.stores)), ms));
 
 function split(before: Clocks, after: Clocks, logins: number): CpuSplit | null {
   if (before.service === null || after.service === null || logins === 0) return null;
   const each = (ms: number): number => Math.max(0, (ms * 1000) / logins);
-  const [hashing, service, load] = [after.hashing - before.hashing, after.service - before.service, after.own - before.own];
+  const [hashing, service, load, stores] = [after.hashing - before.hashing, after.service - before.service, after.own - before.own, after.stores - before.stores];
   const busy = after.all - after.idle - (before.all - before.idle);
-  return { hash: each(hashing), service: each(service - hashing), load: each(load), others: each(busy - service - load) };
+  return { hash: each(hashing), service: each(service - hashing), load: each(load), stores: each(stores), others: each(busy - service - load - stores) };
 }
 
 // Ctrl-C reaches the whole group; the order of the stop is not ours to decide.

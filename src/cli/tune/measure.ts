@@ -102,7 +102,7 @@ function meanOf(results: LoadResult[]): Pick<Cell, 'perSecond' | 'cpu' | 'idle'>
   return {
     perSecond: mean(results.map((result) => result.perSecond)),
     idle: mean(results.map((result) => result.idle)),
-    cpu: splits.length === 0 ? null : { hash: part('hash'), service: part('service'), load: part('load'), others: part('others') },
+    cpu: splits.length === 0 ? null : { hash: part('hash'), service: part('service'), load: part('load'), stores: part('stores'), others: part('others') },
   };
 }
 

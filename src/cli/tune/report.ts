@@ -1,6 +1,7 @@
-import { perSecondElsewhere, type Cell, type Choice, type Wish } from './capacity.js';
+import { perSecondElsewhere, perSecondUndisturbed, type Cell, type Choice, type Wish } from './capacity.js';
 import { renderChart, renderTable, type Look } from './chart.js';
 import type { Check, Machine } from './measure.js';
+import type { Kind } from './stores.js';
 
 /** Everything that a run found out. */
 export interface Found {
@@ -8,11 +9,13 @@ export interface Found {
   /** Share of all cores that others used before it began. */
   others: number;
   engine: string;
-  hasStores: boolean;
+  stores: Kind;
   cells: Cell[];
   choice: Choice | null;
   checked: Check | null;
 }
+
+const STORES: Record<Kind, string> = { own: 'MySQL, Redis and the client on the same cores', given: 'MySQL and Redis as given, the client on the same cores', none: 'without MySQL and Redis, the client on the same cores' };
 
 /** With more of the machine than this in other hands, the figures say little. */
 const MOST_OTHERS = 0.1;
@@ -42,14 +45,14 @@ export function asText(found: Found, wish: Wish, look: Look): string {
   return [...lines, '', `${choice.isEnough ? 'Recommended for' : 'Nearest to'} ${wished}:`, '', ...settings, '', ...expectations(found, choice, wish)].join('\n');
 }
 
-function heading({ machine, others, engine, hasStores }: Found): string[] {
-  const lines = [`${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB, Node ${machine.node}, engine ${engine}; ${hasStores ? 'MySQL, Redis and clients on the same cores' : 'without MySQL and Redis'}`];
-  if (!hasStores) lines.push('What MySQL and Redis ask of a login is not in these figures: with them it is fewer.');
+function heading({ machine, others, engine, stores }: Found): string[] {
+  const lines = [`${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB, Node ${machine.node}, engine ${engine}; ${STORES[stores]}`];
+  if (stores === 'none') lines.push('What MySQL and Redis ask of a login is not in these figures: with them it is fewer.');
   if (others > MOST_OTHERS) lines.push(`Others used ${Math.round(others * 100)} % of the cores before it began: run it again when the machine is idle.`);
   return lines;
 }
 
-function expectations({ checked, machine, hasStores, others }: Found, { cell, within }: Choice, { targetMs }: Wish): string[] {
+function expectations({ checked, machine, others }: Found, { cell, within }: Choice, { targetMs }: Wish): string[] {
   const { cpu, cost, threads, perSecond } = cell;
   const rows = [
     ['at most', `${rounded(perSecond)} logins/s, while more are always waiting`],
@@ -57,12 +60,12 @@ function expectations({ checked, machine, hasStores, others }: Found, { cell, wi
     ...(checked ? [['tried', `${rounded(checked.perSecond)} logins/s at random moments: 99 of 100 within ${rounded(checked.p99)} ms${checked.isHeld ? '' : ', which misses the target'}`]] : []),
     ['memory', `${threads} x ${cost.memoryKib / 1024} MiB while all threads hash`],
   ];
-  const elsewhere = perSecondElsewhere(cell);
-  if (cpu && elsewhere !== null) {
+  const [elsewhere, undisturbed] = [perSecondElsewhere(cell), perSecondUndisturbed(cell, machine.cores)];
+  if (cpu && elsewhere !== null && undisturbed !== null) {
     const ms = (us: number): string => (us / 1000).toFixed(2);
-    rows.push(['CPU per login', `${ms(cpu.hash)} ms hashing, ${ms(cpu.service)} ms the rest of the service, ${ms(cpu.load)} ms the client, ${ms(cpu.others)} ms ${hasStores ? 'MySQL, Redis and other programs' : 'other programs'}`]);
-    // What others took cannot be told from what the stores did.
-    if (others <= MOST_OTHERS) rows.push(['elsewhere', `about ${rounded(elsewhere)} logins/s at most on these ${machine.cores} cores when only the service runs on them`]);
+    rows.push(['CPU per login', `${ms(cpu.hash)} ms hashing, ${ms(cpu.service)} ms the rest of the service, ${ms(cpu.stores)} ms MySQL and Redis, ${ms(cpu.load)} ms the client, ${ms(cpu.others)} ms the rest`]);
+    if (others > MOST_OTHERS) rows.push(['undisturbed', `about ${rounded(undisturbed)} logins/s at most without the other programs, by calculation`]);
+    else rows.push(['elsewhere', `about ${rounded(elsewhere)} logins/s at most on these ${machine.cores} cores when only the service runs on them`]);
   }
   const width = Math.max(...rows.map(([name]) => name!.length));
   return rows.map(([name, text]) => `  ${name!.padEnd(width)}  ${text!}`);

@@ -16,8 +16,8 @@ import { openStores, type Kind } from './stores.js';
 /** A service under load, with accounts of every cost. */
 export interface Stand {
   engine: string;
-  /** Whether logins use MySQL and Redis. */
-  hasStores: boolean;
+  /** Which MySQL and Redis logins use. */
+  stores: Kind;
   /** Sets the number of hashing threads, and waits until they are there. */
   resize(threads: number): Promise<void>;
   /** Logs accounts of a group in. */
@@ -66,11 +66,11 @@ export async function openStand(kind: Kind | null, groups: Record<string, HashCo
 
   const service = await startService(program(stores ? '../../main.js' : './front.js'), env);
   closers.push(service.stop);
-  const ask = startLoad({ base: `http://127.0.0.1:${service.port}`, pid: service.pid, password: PASSWORD, count: 16 ** DIGITS }, closers);
+  const ask = startLoad({ base: `http://127.0.0.1:${service.port}`, pid: service.pid, stores: stores?.pids ?? [], password: PASSWORD, count: 16 ** DIGITS }, closers);
   const pool = `http://127.0.0.1:${service.opsPort}/pool`;
   return {
     engine: argon2.engine,
-    hasStores: stores !== null,
+    stores: stores?.kind ?? 'none',
     async resize(threads) {
       const reply = await fetch(pool, { method: 'PUT', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ threads }) });
       if (!reply.ok) throw new Failure(`the pool cannot have ${threads} threads: ${await reply.text()}`);

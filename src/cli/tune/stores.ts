@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/settings.js';
 import { Failure } from '../outcome.js';
@@ -8,11 +8,14 @@ export const KINDS = ['own', 'given', 'none'] as const;
 export type Kind = (typeof KINDS)[number];
 
 export interface Stores {
+  kind: Exclude<Kind, 'none'>;
+  /** Processes of private servers. */
+  pids: number[];
   mysqlUrl: string;
   redisUrl: string;
 }
 
-interface Started extends Stores {
+interface Started extends Pick<Stores, 'mysqlUrl' | 'redisUrl'> {
   stop(): Promise<void>;
 }
 
@@ -32,7 +35,7 @@ const FOLDER = fileURLToPath(new URL('.local/tune', ROOT));
  */
 export async function openStores(kind: Kind | null, { mysqlUrl, redisUrl }: Pick<Config, 'mysqlUrl' | 'redisUrl'>, closers: (() => Promise<unknown>)[]): Promise<Stores | null> {
   if (kind === 'none') return null;
-  if (kind === 'given') return { mysqlUrl, redisUrl };
+  if (kind === 'given') return { kind, mysqlUrl, redisUrl, pids: [] };
   const dev = await loadDev().catch(() => null);
   const programs = dev ? await withoutUrls(() => Promise.all([dev.findProgram('mysql'), dev.findProgram('redis')])) : [null];
   if (!dev || programs.includes(null)) {
@@ -45,9 +48,28 @@ export async function openStores(kind: Kind | null, { mysqlUrl, redisUrl }: Pick
       await servers.stop();
       rmSync(FOLDER, { recursive: true, force: true });
     });
-    return servers;
+    return { kind: 'own', mysqlUrl: servers.mysqlUrl, redisUrl: servers.redisUrl, pids: childrenOf(process.pid) };
   } catch (error) {
     throw new Failure(`the private servers do not start: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Processes that this one has started; none where there is no /proc. */
+function childrenOf(pid: number): number[] {
+  try {
+    const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    return all.filter((one) => parentOf(one) === pid).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function parentOf(pid: string): number | null {
+  try {
+    return Number(readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)!.split(' ')[1]);
+  } catch {
+    // It has ended meanwhile.
+    return null;
   }
 }
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { chanceOfWait, choose, p99At, perSecondElsewhere, rateWithin, type Cell } from '../../../../src/cli/tune/capacity.js';
+import { chanceOfWait, choose, p99At, perSecondElsewhere, perSecondUndisturbed, rateWithin, type Cell } from '../../../../src/cli/tune/capacity.js';
 
 const cell = (values: Partial<Cell> & { memoryKib?: number }): Cell => ({
   cost: { memoryKib: values.memoryKib ?? 19_456, passes: 2 },
@@ -77,10 +77,12 @@ t.test('for a rate that was wished for, the most memory that reaches it is recom
 });
 
 t.test('without stores and clients on the machine, their share of the cores is for logins', (t) => {
-  const cpu = { hash: 7000, service: 1000, load: 500, others: 1500 };
+  const cpu = { hash: 7000, service: 1000, load: 500, stores: 1000, others: 500 };
   t.equal(perSecondElsewhere(cell({ perSecond: 200, cpu })), 250);
   t.equal(perSecondElsewhere(cell({ perSecond: 140, threads: 1, cpu, idle: 0.3 })), 140, 'when the threads are too few it changes nothing');
   t.equal(perSecondElsewhere(cell({ perSecond: 280, cpu: { ...cpu, service: 100 } })), 2e6 / 7000, 'never more than the threads can hash');
   t.equal(perSecondElsewhere(cell({})), null);
+  t.equal(perSecondUndisturbed(cell({ perSecond: 20, cpu: { ...cpu, others: 90_000 } }), 2), 2e6 / 9500, 'and what others take is for logins when they rest');
+  t.equal(perSecondUndisturbed(cell({ perSecond: 20, threads: 1, cpu }), 2), 1e6 / 7000);
   t.end();
 });
