@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { v4 as uuid } from 'uuid';
-import { runRetention } from '../../../src/account/retention.js';
+import { RETENTION, runRetention } from '../../../src/account/retention.js';
 import { buildApp } from '../../../src/app.js';
 import { loadConfig } from '../../../src/config/load.js';
 import { subjectOf } from '../../../src/keyring.js';
@@ -156,7 +156,7 @@ t.test('the nightly run is off by default; switched on it catches up at start', 
   /** Starts the service, gives it time to purge, and tells how many accounts are left. */
   const start = async (settings: Record<string, string>): Promise<number> => {
     const app = await buildApp(loadConfig({ ...needs.env, ...settings }), needs.log);
-    await until(async () => (await count(mysql, 'schedules', 'holder IS NULL AND done_for > UTC_TIMESTAMP(3) - INTERVAL 1 DAY')) === 1, 700);
+    await until(async () => (await count(mysql, 'schedules', `name = '${RETENTION}' AND holder IS NULL AND done_for > UTC_TIMESTAMP(3) - INTERVAL 1 DAY`)) === 1, 700);
     await app.close();
     return count(mysql, 'users');
   };
