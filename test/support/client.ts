@@ -57,7 +57,8 @@ export function createClient(base: string, { ip, userAgent = 'portcullis-tests' 
     const text = await response.text();
     const setCookies = response.headers.getSetCookie();
     for (const cookie of setCookies) keep(cookie);
-    witnessed({ method, path: path.split('?')[0]!, status: response.status, header: (name) => response.headers.get(name), text });
+    // As it was sent: fetch resolves dots.
+    witnessed({ method, path: new URL(response.url).pathname, status: response.status, header: (name) => response.headers.get(name), text });
     return { status: response.status, headers: response.headers, text, setCookies, body: text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : {} };
   }
 

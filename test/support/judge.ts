@@ -1,6 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { createPaths } from '../../src/http/paths.js';
 import type { Document, Operation, Response } from '../../src/openapi/document.js';
+import type { Schema } from '../../src/openapi/schemas.js';
 import { FORMATS } from './formats.js';
 
 /** A reply and what it answers, as a client saw them. */
@@ -26,6 +27,8 @@ const MEANT = ['Set-Cookie', 'X-XSRF-Token', 'Location', 'Retry-After', 'WWW-Aut
 /** Bodies longer than this, in characters, are left to the tests that ask for them. */
 const MOST_CHECKED = 256 * 1024;
 
+const PROBLEM = 'application/problem+json';
+
 /** What may answer a request before anybody looks for the endpoint that it means. */
 const BEFORE = ['400 INVALID_REQUEST', '413 PAYLOAD_TOO_LARGE'];
 
@@ -42,8 +45,8 @@ export function createJudge(document: Document): (seen: Seen) => Verdict {
     return check;
   };
 
-  // Now rather than at the first reply, whose time may matter.
-  for (const [name, { content }] of Object.entries(document.components.responses)) for (const media of Object.keys(content ?? {})) checkOf('components', 'responses', name, 'content', media, 'schema');
+  // Compiled now rather than at the first refusal, whose time may matter; what one endpoint adds to it is looked at without ajv.
+  const checkProblem = checkOf('components', 'schemas', 'Problem');
 
   function faultOf(seen: Seen, path: string, operation: Operation): string | null {
     const declared = operation.responses[seen.status];
@@ -56,6 +59,7 @@ export function createJudge(document: Document): (seen: Seen) => Verdict {
     if (!response.content[media]) return `the media type ${media} is not declared`;
     // A test in the same process may be measuring how long its event loop is held.
     if (seen.text.length > MOST_CHECKED) return null;
+    if (media === PROBLEM) return checkProblem(JSON.parse(seen.text)) ? codeFault(seen, response) : ajv.errorsText(checkProblem.errors, { dataVar: 'body' });
     const check = checkOf(...pointer, 'content', media, 'schema');
     if (check(media.endsWith('json') ? JSON.parse(seen.text) : seen.text)) return null;
     return ajv.errorsText(check.errors, { dataVar: 'body' });
@@ -80,8 +84,16 @@ export function createJudge(document: Document): (seen: Seen) => Verdict {
 }
 
 function codeOf({ header, text }: Seen): string {
-  if (!header('content-type')?.startsWith('application/problem+json') || text === '') return '';
+  if (!header('content-type')?.startsWith(PROBLEM) || text === '') return '';
   return String((JSON.parse(text) as { code?: unknown }).code);
+}
+
+/** Whether a problem has the status and a code of its reply, as its schema says beside that of all problems. */
+function codeFault(seen: Seen, { content }: Response): string | null {
+  const { status, code } = JSON.parse(seen.text) as Record<string, unknown>;
+  const own = (content![PROBLEM]!.schema['allOf'] as Schema[])[1]!.properties!;
+  if (status !== own['status']!.const || status !== seen.status) return `the body has the status ${String(status)}`;
+  return own['code']!.enum!.includes(code) ? null : `${String(code)} is not declared`;
 }
 
 function headerFault({ components }: Document, { header }: Seen, response: Response): string | null {
@@ -112,8 +124,8 @@ export function labelsOf(document: Document): string[] {
     Object.entries(methods).flatMap(([method, operation]) =>
       Object.entries(operation.responses).flatMap(([status, declared]) => {
         const { content } = '$ref' in declared ? resolved(document, declared.$ref)[1] : declared;
-        const codes = Object.keys(content?.['application/problem+json']?.examples ?? {}).map((code) => ` ${code}`);
-        const plain = !content || Object.keys(content).some((media) => media !== 'application/problem+json') ? [''] : [];
+        const codes = Object.keys(content?.[PROBLEM]?.examples ?? {}).map((code) => ` ${code}`);
+        const plain = !content || Object.keys(content).some((media) => media !== PROBLEM) ? [''] : [];
         return [...plain, ...codes].map((said) => `${method.toUpperCase()} ${operation['x-same-as'] ?? path} ${status}${said}`);
       }),
     ),
