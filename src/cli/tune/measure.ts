@@ -27,8 +27,8 @@ export const QUICK: Pace = { warmUpMs: 3_000, settleMs: 300, measureMs: 700, pas
 export const GROUPS: Record<string, HashCost> = { warm: { memoryKib: 64, passes: 1 }, ...Object.fromEntries(COSTS.map((cost, n) => [`c${n}`, cost])) };
 const groupOf = (cost: HashCost): string => `c${COSTS.indexOf(cost)}`;
 
-/** Logins under way at a time: more than any pool takes at once, so that some always wait. */
-const connectionsFor = (threads: number): number => Math.max(32, 4 * threads);
+/** Logins under way at a time: enough to keep every thread at work and some waiting; as the benchmark has them. */
+const connectionsFor = (threads: number): number => Math.min(1024, 16 * threads);
 
 /** Told before each measurement. */
 export type Tell = (done: number, total: number, now: { cost: HashCost; threads: number; perSecond: number }) => void;
