@@ -7,6 +7,7 @@ import { revoke, rotate } from '../../src/auth/key-rotation.js';
 import { KEY_TIMES } from '../../src/auth/key-times.js';
 import { startApp } from '../support/app.js';
 import { age } from '../support/keys.js';
+import { fetched } from '../support/witness.js';
 
 const { app, base, client, account } = await startApp(t);
 const { id, email, password } = await account();
@@ -16,7 +17,7 @@ const tokenOf = async (): Promise<string> => (await client().login(email, passwo
 let asked: string[] = [];
 const between = createServer((req, res) => {
   asked.push(req.url!);
-  void fetch(base + req.url!).then(async (reply) => res.writeHead(reply.status, { 'content-type': 'application/json' }).end(await reply.text()));
+  void fetched(base + req.url!).then(({ response, text }) => res.writeHead(response.status, { 'content-type': 'application/json' }).end(text));
 });
 await new Promise<void>((resolve) => between.listen(0, '127.0.0.1', resolve));
 t.teardown(() => between.close());

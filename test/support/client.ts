@@ -1,4 +1,4 @@
-import { witnessed } from './witness.js';
+import { fetched } from './witness.js';
 
 /** A reply as a test looks at it. */
 export interface Answer {
@@ -43,9 +43,8 @@ export function createClient(base: string, { ip, userAgent = 'portcullis-tests' 
 
   async function request(method: string, path: string, { body, headers = {}, raw }: Request = {}): Promise<Answer> {
     const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body));
-    const response = await fetch(base + path, {
+    const { response, text } = await fetched(base + path, {
       method,
-      redirect: 'manual',
       headers: {
         'user-agent': userAgent,
         ...(ip === undefined ? {} : { 'x-forwarded-for': ip }),
@@ -54,11 +53,8 @@ export function createClient(base: string, { ip, userAgent = 'portcullis-tests' 
       },
       ...(sent === undefined ? {} : { body: sent as string }),
     });
-    const text = await response.text();
     const setCookies = response.headers.getSetCookie();
     for (const cookie of setCookies) keep(cookie);
-    // As it was sent: fetch resolves dots.
-    witnessed({ method, path: new URL(response.url).pathname, status: response.status, header: (name) => response.headers.get(name), text });
     return { status: response.status, headers: response.headers, text, setCookies, body: text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : {} };
   }
 

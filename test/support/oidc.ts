@@ -7,6 +7,7 @@ import Oidc from 'oidc-provider';
 import { startApp, type TestApp } from './app.js';
 import { startProxy, type Proxy } from './proxy.js';
 import { freePort, type Teardown } from './stores.js';
+import { fetched } from './witness.js';
 
 /** What the provider says of a person, beside their subject. */
 export type People = Record<string, Record<string, unknown>>;
@@ -126,13 +127,13 @@ export function openBrowser(person: string, ip = '203.0.113.7'): Browser {
   const jar = new Map([['person', encodeURIComponent(person)]]);
   async function visit(url: string): Promise<Step> {
     const headers = { 'cookie': [...jar].map(([name, value]) => `${name}=${value}`).join('; '), 'user-agent': 'a browser', 'x-forwarded-for': ip };
-    const response = await fetch(url, { redirect: 'manual', headers });
+    const { response, text } = await fetched(url, { headers });
     for (const cookie of response.headers.getSetCookie()) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie)!;
       jar.set(name!, value!);
     }
     const location = response.headers.get('location');
-    return { status: response.status, location, headers: response.headers, text: await response.text() };
+    return { status: response.status, location, headers: response.headers, text };
   }
   async function follow(url: string, origin: string): Promise<string> {
     for (let hops = 0; hops < 8; hops += 1) {

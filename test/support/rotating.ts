@@ -7,6 +7,7 @@ import type { Client } from './client.js';
 import { startNodes, type Nodes } from './nodes.js';
 import { brokenBuild, type Break } from './racy.js';
 import type { Teardown } from './stores.js';
+import { fetched } from './witness.js';
 
 const TIMES = 'dist/src/auth/key-times.js';
 
@@ -54,8 +55,8 @@ function cachingVerifier({ nodes, maxAgeMs }: Fleet): (token: string) => Promise
   async function fetchSet(): Promise<void> {
     for (;;) {
       const asked = performance.now();
-      const response = await fetch(`${anyOf(nodes).base}/.well-known/jwks.json`);
-      const set = (await response.json()) as JSONWebKeySet;
+      const { response, text } = await fetched(`${anyOf(nodes).base}/.well-known/jwks.json`);
+      const set = JSON.parse(text) as JSONWebKeySet;
       // A node that was held up shows nothing rather than an old set.
       if (response.status !== 200) continue;
       kept = { asked, keys: createLocalJWKSet(set) };

@@ -40,6 +40,15 @@ const better = (one: Verdict, other: Verdict): Verdict => (other.fault === null 
 /** @throws Error at a reply that the document does not declare */
 export const witnessed = createWitness();
 
+/** Fetches from the service, or from somebody else: that is not witnessed. Redirects are not followed. */
+export async function fetched(url: string, init: RequestInit = {}): Promise<{ response: Response; text: string }> {
+  const response = await fetch(url, { ...init, redirect: 'manual' });
+  const text = await response.text();
+  // The path as it was sent: fetch resolves dots.
+  if (response.headers.has('x-request-id')) witnessed({ method: init.method ?? 'GET', path: new URL(response.url).pathname, status: response.status, header: (name) => response.headers.get(name), text });
+  return { response, text };
+}
+
 /** What the tests of a run declared to be met, what they met, and what they met that is not declared. */
 export function testimony(folder: string): { declared: string[]; reached: Set<string>; faults: string[] } {
   const lines = readdirSync(folder).flatMap((file) => readFileSync(join(folder, file), 'utf8').trimEnd().split('\n'));

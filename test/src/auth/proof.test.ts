@@ -134,3 +134,27 @@ t.test('while Redis is down nothing is changed and the list is served', async (t
   for (const answer of [await ann.enrol(), await ann.confirm(ann.code(secret)), await ann.remove('000000'), await ann.renew()]) t.match(answer, { status: 503, body: { code: 'UNAVAILABLE' } });
   t.match((await ann.ask('GET', '')).body, { factors: [{ method: 'totp', verified: false }] });
 });
+
+t.test('a guess within the delay that another earned is not heard, whichever endpoint it takes', async (t) => {
+  const slow = await startApp(t, { LOGIN_DELAYS_S: '1.5' });
+  const kinds = Object.entries({ ...guesses, 'a code to confirm': async (owner: FactorOwner) => codeOf(await owner.confirm('000000')) });
+  await Promise.all(
+    kinds.map(async ([name, guess]) => {
+      const ann = await factorOwner(slow);
+      await (name === 'a code to confirm' ? ann.enrol() : ann.secure());
+      const held = guess(ann);
+      await pause(600);
+      t.equal(await guess(ann), 'LOGIN_THROTTLED', name);
+      t.match(await held, /INVALID/, name);
+    }),
+  );
+});
+
+t.test('while the hashing threads are full no password is heard', async (t) => {
+  const small = await startApp(t, { HASH_THREADS: '1', HASH_QUEUE_MS: '1', ARGON2_MEMORY_KIB: '65536', ARGON2_PASSES: '8' });
+  const ann = await factorOwner(small);
+  const busy = small.app.needs.hashing.hash('whatever', { network: 'another' });
+  for (const ask of [() => ann.enrol(), () => ann.remove('000000'), () => ann.renew()]) t.equal(codeOf(await ask()), 'OVERLOADED');
+  await busy;
+  t.equal(codeOf(await ann.enrol()), 'OK');
+});
