@@ -44,10 +44,10 @@ noscript { display: block; padding: 2rem 1.6rem; font: 1rem/1.5 system-ui, sans-
 .swagger-ui .wrapper { max-width: 1180px; }
 .swagger-ui .info { margin: 1.6rem 0; }
 .swagger-ui .info .title { font-family: system-ui, sans-serif; }
-.swagger-ui .info .markdown code { padding: 1px 4px; background: #e8edf3; color: #34506b; }
+.swagger-ui .renderedMarkdown code { padding: 1px 4px; background: #e8edf3; color: #34506b; }
 .swagger-ui .scheme-container, .swagger-ui .response-col_links { display: none; }
 .swagger-ui .opblock-tag { border-bottom-color: var(--line); font-family: system-ui, sans-serif; }
-.swagger-ui .opblock { box-shadow: none; }
+.swagger-ui .opblock { box-shadow: none; scroll-margin-top: 4rem; }
 .swagger-ui .opblock .opblock-summary-description { text-align: left; }
 .swagger-ui .filter .operation-filter-input { border: 1px solid var(--line); }
 `;
