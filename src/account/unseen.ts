@@ -1,7 +1,7 @@
 import type { Deps } from '../deps.js';
 import { ApiError } from '../errors.js';
 import type { LimitName } from '../limits.js';
-import { reply } from '../store/redis.js';
+import { demandRedis } from '../store/redis.js';
 
 export type UnseenNeeds = Pick<Deps, 'redis' | 'mysql' | 'limits' | 'errands'>;
 
@@ -10,7 +10,7 @@ export type UnseenNeeds = Pick<Deps, 'redis' | 'mysql' | 'limits' | 'errands'>;
  * @throws ApiError UNAVAILABLE, whatever the address
  */
 export async function demandStores({ redis, mysql }: Pick<Deps, 'redis' | 'mysql'>): Promise<void> {
-  await Promise.all([reply(redis.ping()), mysql.rows('SELECT 1')]);
+  await Promise.all([demandRedis(redis, 'every'), mysql.rows('SELECT 1')]);
 }
 
 /**

@@ -2,7 +2,7 @@ import { v4 as uuid } from 'uuid';
 import type { Deps } from '../deps.js';
 import { ApiError, retrySeconds } from '../errors.js';
 import { QUIET_DAYS } from '../store/login-accounts.js';
-import { KEYS } from '../store/redis.js';
+import { KEYS, reply } from '../store/redis.js';
 import { createTurns, type Turns } from './turns.js';
 
 type Needs = Pick<Deps, 'config' | 'scripts'>;
@@ -103,7 +103,7 @@ export function createGate({ config, scripts }: Needs, redis: Pick<Deps['redis']
 
   async function clear(bucket: Bucket): Promise<void> {
     const { bucket: own, all } = keysOf(bucket);
-    await redis.del(own, all);
+    await reply(redis.del(own, all));
   }
 
   return {

@@ -6,7 +6,7 @@ import type { Call } from '../http/call.js';
 import { sha256 } from '../keyring.js';
 import { findMfaToken, spendMfaToken, type Method, type NewMfaToken } from '../store/mfa.js';
 import type { Tx } from '../store/mysql.js';
-import { reply } from '../store/redis.js';
+import { demandRedis } from '../store/redis.js';
 import type { LoginAccount } from '../store/login-accounts.js';
 import { lockActive } from '../store/users.js';
 import { enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
@@ -80,7 +80,7 @@ async function begin({ mysql, redis, accountOf, keyring }: VerifyNeeds, call: Ca
   const account = await reread();
   if (!known || !account) {
     // Fails closed like every other login while the gate cannot be asked.
-    await reply(redis.ping());
+    await demandRedis(redis, 'any');
     throw new ApiError('MFA_TOKEN_INVALID');
   }
   return { email: account.email, account, source, reread, call, action: 'mfa', firstFactor: known.firstFactor, deviceName: known.device ?? undefined, detail: { method, factors: account.factors.length } };

@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js';
+import { clusterAddress } from '../redis-url.js';
 
 /** Turns a setting's text into its value; throws an Error whose message says what was expected. */
 export type Reader<T> = (text: string) => T;
@@ -81,6 +82,13 @@ export const mysqlUrl: Reader<string> = (text) => {
   const read = url('mysql:')(text);
   if (!/^\/[^/]+$/.test(new URL(read).pathname)) throw new Error('a URL that ends with the name of a database, mysql://user:password@host:port/database');
   return read;
+};
+
+/** One server, or some nodes of a cluster that name all others. */
+export const redisUrl: Reader<string> = (text) => {
+  if (!/^rediss?\+cluster:/.test(text)) return url('redis:', 'rediss:')(text);
+  if (!clusterAddress(text)) throw new Error('a URL such as redis+cluster://user:password@host:port,host:port (a cluster has database 0 alone)');
+  return text;
 };
 
 /** A host name, with or without a dot in front. */

@@ -40,7 +40,7 @@ export const SETTINGS = {
   Stores: {
     mysqlUrl: setting('MYSQL_URL', read.mysqlUrl, null, 'MySQL or MariaDB, mysql://user:password@host:port/database.'),
     mysqlConnections: setting('MYSQL_CONNECTIONS', read.int(1, 500), '16', 'Connections that one node keeps to MySQL.'),
-    redisUrl: setting('REDIS_URL', read.url('redis:', 'rediss:'), null, 'Redis or Valkey, redis:// or rediss://.'),
+    redisUrl: setting('REDIS_URL', read.redisUrl, null, 'Redis or Valkey: redis://host:port, or redis+cluster://host:port,host:port with some nodes of a cluster; rediss:// and rediss+cluster:// for TLS.'),
   },
   'Keys and tokens': {
     secretKey: setting('SECRET_KEY', read.secret, null, 'At least 32 random bytes in base64; every HMAC and encryption key is derived from it.'),

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import type { Deps } from '../deps.js';
 import { json } from '../http/call.js';
 import { endpoint } from '../http/endpoint.js';
-import { reply } from '../store/redis.js';
+import { demandRedis } from '../store/redis.js';
 
 /** Whether the process should get traffic. */
 export interface Readiness {
@@ -15,7 +15,7 @@ export function createReadiness({ mysql, redis }: Pick<Deps, 'mysql' | 'redis'>)
   let leaving = false;
   let asking: Promise<boolean> | null = null;
   const ask = (): Promise<boolean> =>
-    Promise.all([mysql.rows('SELECT 1'), reply(redis.ping())]).then(
+    Promise.all([mysql.rows('SELECT 1'), demandRedis(redis, 'any')]).then(
       () => true,
       () => false,
     );

@@ -1,44 +1,69 @@
 import type { Writable } from 'node:stream';
-import { Redis, ReplyError } from 'ioredis';
+import { Redis as Single, ReplyError, type Cluster } from 'ioredis';
 import { ApiError } from '../errors.js';
 import type { Log } from '../log.js';
+import { clusterAddress } from '../redis-url.js';
+import { createCluster, demandPrimaries } from './cluster.js';
 
-export type { Redis } from 'ioredis';
+/** One server or a cluster of them: what commands promise is the same. */
+export type Redis = Single | Cluster;
 
 /** How long one command may take before it counts as failed, in ms. */
 const COMMAND_MS = 800;
 /** A connection that is given up is gone after so long, in ms. */
 const GIVE_UP_MS = 100;
 
+const OPTIONS = {
+  lazyConnect: true,
+  connectTimeout: COMMAND_MS,
+  commandTimeout: COMMAND_MS,
+  disconnectTimeout: GIVE_UP_MS / 2,
+  maxRetriesPerRequest: 0,
+};
+
+/** How long to wait before the n-th attempt to connect, in ms. */
+const pauseMs = (attempt: number): number => Math.min(50 * 2 ** Math.min(attempt, 5), 1000);
+
 /** A client that fails at once while Redis is away, and comes back by itself. */
 export function createRedis(url: string, log: Log): Redis {
-  // Many commands fail together; the connection needs to be given up only once.
-  let givenUpAt = -Infinity;
-  const isFirst = (): boolean => {
-    const before = givenUpAt;
-    givenUpAt = performance.now();
-    return givenUpAt - before > GIVE_UP_MS;
-  };
-  const redis = new Redis(url, {
-    lazyConnect: true,
+  const address = clusterAddress(url);
+  if (address) {
+    // A redirected command is on two connections: only the one that it waits for may be given up.
+    const last = new WeakMap<object, Single>();
+    return createCluster(address, OPTIONS, pauseMs, (node) => tend(node, createOnce(), log, last), log);
+  }
+  const isFirst = createOnce();
+  const redis = new Single(url, {
+    ...OPTIONS,
     enableOfflineQueue: false,
-    connectTimeout: COMMAND_MS,
-    commandTimeout: COMMAND_MS,
-    disconnectTimeout: GIVE_UP_MS / 2,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (times) => Math.min(50 * 2 ** Math.min(times, 5), 1000),
+    retryStrategy: pauseMs,
     // After a failover the old primary answers READONLY: connect anew to find the new one.
     reconnectOnError: (error) => error.message.startsWith('READONLY') && isFirst(),
   });
   redis.on('error', (error: Error) => log.debug({ reason: error.message }, 'redis connection lost'));
-  redis.on('ready', () => void warnOfEviction(redis, log));
-  giveUpHung(redis, isFirst);
-  sendByTurns(redis);
+  tend(redis, isFirst, log);
   return redis;
 }
 
+/** Many commands fail together; their connection needs to be given up only once. */
+function createOnce(): () => boolean {
+  let givenUpAt = -Infinity;
+  return () => {
+    const before = givenUpAt;
+    givenUpAt = performance.now();
+    return givenUpAt - before > GIVE_UP_MS;
+  };
+}
+
+/** What every connection gets, alone or of a cluster. */
+function tend(redis: Single, isFirst: () => boolean, log: Log, last?: WeakMap<object, Single>): void {
+  redis.on('ready', () => void warnOfEviction(redis, log));
+  giveUpHung(redis, isFirst, last);
+  sendByTurns(redis);
+}
+
 /** A Redis that makes room by itself forgets locks, limits and codes; a full one is better refused. */
-async function warnOfEviction(redis: Redis, log: Log): Promise<void> {
+async function warnOfEviction(redis: Single, log: Log): Promise<void> {
   const memory = await redis.info('memory').catch(() => '');
   const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1] ?? 'noeviction';
   if (policy !== 'noeviction') log.warn({ policy }, 'Redis drops keys when it is full, locks and codes among them: set its maxmemory-policy to noeviction');
@@ -48,11 +73,13 @@ async function warnOfEviction(redis: Redis, log: Log): Promise<void> {
  * Redis answers in order: behind one command that gets no answer none gets one. The connection is given up then, so
  * that commands fail at once, and are not left for Redis to run when it wakes, until a new one is ready.
  */
-function giveUpHung(redis: Redis, isFirst: () => boolean): void {
+function giveUpHung(redis: Single, isFirst: () => boolean, last?: WeakMap<object, Single>): void {
   const send = redis.sendCommand.bind(redis);
   redis.sendCommand = (command, stream) => {
+    last?.set(command, redis);
     command.promise.catch((error: unknown) => {
-      if ((error as Error).message === 'Command timed out' && redis.status === 'ready' && isFirst()) redis.disconnect(true);
+      if ((error as Error).message !== 'Command timed out' || (last && last.get(command) !== redis)) return;
+      if (redis.status === 'ready' && isFirst()) redis.disconnect(true);
     });
     return send(command, stream);
   };
@@ -62,7 +89,7 @@ function giveUpHung(redis: Redis, isFirst: () => boolean): void {
  * Commands of one event-loop turn leave in one write: a system call for each costs more than Redis takes to answer it.
  * Unlike a pipeline this leaves each command its own errors, retries (NOSCRIPT) and timeout.
  */
-function sendByTurns(redis: Redis): void {
+function sendByTurns(redis: Single): void {
   const send = redis.sendCommand.bind(redis);
   let corked: { uncork(): void } | null = null;
   redis.sendCommand = (command, stream) => {
@@ -91,6 +118,14 @@ export async function reply<T>(command: Promise<T>): Promise<T> {
     throw new ApiError('UNAVAILABLE', { retryAfter: 1 }, { cause: error });
   }
 }
+
+/**
+ * Fails with UNAVAILABLE unless Redis answers. Of a cluster `any` primary must: while one is away the others serve.
+ * `every` is for work whose keys are not known yet.
+ */
+export const demandRedis = async (redis: Redis, which: 'any' | 'every'): Promise<void> => {
+  await reply<unknown>(redis instanceof Single ? redis.ping() : demandPrimaries(redis, which));
+};
 
 /** Every Redis key of the service. What stands in braces is the hash tag: the keys of one script share it. */
 export const KEYS = {

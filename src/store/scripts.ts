@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Redis } from 'ioredis';
-import { reply } from './redis.js';
+import { reply, type Redis } from './redis.js';
 
 const FOLDER = new URL('../../../lua/', import.meta.url);
 
