@@ -2,9 +2,11 @@
  * `npm test`: packages, type check, lint and every test against real servers that
  * live for this run only. `npm test -- login otp` runs the test files whose path
  * holds one of the words, and leaves out the lint and what looks at a whole run.
+ * With TEST_REDIS_CLUSTER=1, or a REDIS_URL of a cluster, each test gets a cluster
+ * of its own; those that stop or configure one server are skipped.
  * The last line is always `N passed, N failed`, with skipped ones behind.
  */
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from './child.mjs';
@@ -16,6 +18,9 @@ import { filesBelow, fingerprint, fingerprintOf, isStamped, stamp } from './stam
 import { isLast, runSuite } from './suite.mjs';
 
 const HOME = join(ROOT, '.local/test');
+const ON_CLUSTER = process.env.TEST_REDIS_CLUSTER === '1' || /^rediss?\+cluster:/.test(process.env.REDIS_URL ?? '');
+/** What only one server has, or a client of only one server. */
+const ONE_SERVER = /\b(redis|server)\.(pid|port|stop)\b|\bnew (Redis|Client)\(/;
 const words = process.argv.slice(2);
 const total = { passed: 0, failed: 0, skipped: 0 };
 const progress = createProgress();
@@ -70,7 +75,12 @@ async function test() {
   const nameOf = (/** @type {string} */ file) => relative(dist, file).replace(/\.test\.m?js$/, '');
   // A word may be part of a name, or the path of a source or of its output.
   const wanted = words.map((word) => word.replace(/^(\.\/)?(dist\/)?/, '').replace(/\.m?[jt]s$/, ''));
-  const files = all.filter((file) => wanted.length === 0 || (!isLast(file) && wanted.some((word) => `test/${nameOf(file)}.test`.includes(word))));
+  const chosen = all.filter((file) => wanted.length === 0 || (!isLast(file) && wanted.some((word) => `test/${nameOf(file)}.test`.includes(word))));
+  const files = chosen.filter((file) => !(ON_CLUSTER && ONE_SERVER.test(readFileSync(file, 'utf8'))));
+  for (const file of chosen.filter((one) => !files.includes(one))) {
+    total.skipped += 1;
+    say(`- ${nameOf(file)}  skipped: it works on one server of Redis`);
+  }
   if (files.length === 0) throw new Refusal(words.length ? `No test file matches ${words.join(' or ')}.` : 'There are no test files.');
 
   const replies = join(HOME, 'replies');
@@ -83,6 +93,7 @@ async function test() {
     MYSQL_URL: services.mysqlUrl,
     REDIS_URL: services.redisUrl,
     NODE_ENV: 'test',
+    TEST_REDIS_CLUSTER: ON_CLUSTER ? '1' : '0',
     // Where the tests note which replies they got, for the file that runs last.
     REPLIES_FOLDER: replies,
   };

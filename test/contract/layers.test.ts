@@ -32,7 +32,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 const DOORS: Record<string, string[]> = {
   'uWebSockets.js': ['src/http/server.ts'],
   'mysql2': ['src/store/mysql.ts', 'src/store/migrate.ts'],
-  'ioredis': ['src/store/redis.ts'],
+  'ioredis': ['src/store/redis.ts', 'src/store/cluster.ts'],
   'piscina': ['src/pools/thread.ts'],
   'maxmind': ['src/places.ts'],
 };

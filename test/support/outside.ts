@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
+import { dial } from './cluster.js';
 import type { Teardown } from './stores.js';
 
 /** An event as other services get it. */
@@ -20,13 +21,12 @@ export interface OtherService {
   object: (reason: string | undefined) => void;
   /** The same events, as the stream has them. */
   streamed: () => Promise<Heard[]>;
-  redis: Redis;
+  redis: Redis | Cluster;
 }
 
 /** @param source its name in DELETION_VALIDATORS */
 export async function otherService(t: Teardown, redisUrl: string, source: string): Promise<OtherService> {
-  const redis = new Redis(redisUrl);
-  const subscriber = redis.duplicate();
+  const [redis, subscriber] = [dial(redisUrl), dial(redisUrl)];
   t.teardown(() => [redis, subscriber].forEach((client) => client.disconnect()));
   const [heard, questions]: [Heard[], Heard[]] = [[], []];
   let objection: string | undefined;

@@ -49,8 +49,22 @@ export interface OwnRedis {
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** Starts the Redis program that `npm test` found; `args` are added to its command line. */
+/**
+ * Starts the Redis program that `npm test` found; `args` are added to its command line. With TEST_REDIS_CLUSTER=1 it is
+ * a cluster, for tests that need no server that they configure, stop or put on a port.
+ */
 export async function ownRedis(t: Teardown, args: string[] = [], port?: number): Promise<OwnRedis> {
+  if (process.env['TEST_REDIS_CLUSTER'] !== '1' || args.length > 0 || port !== undefined) return oneRedis(t, args, port);
+  const { ownCluster } = await import('./cluster.js');
+  const { url } = await ownCluster(t);
+  const alone = (): never => {
+    throw new Error('this test needs one server of Redis alone');
+  };
+  return { url, get port() { return alone(); }, get pid() { return alone(); }, stop: alone };
+}
+
+/** One server in any case. */
+export async function oneRedis(t: Teardown, args: string[] = [], port?: number): Promise<OwnRedis> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-redis-'));
   const chosen = port ?? (await freePort());
   const child = spawn(given('REDIS_SERVER'), ['--port', String(chosen), '--bind', '127.0.0.1', '--save', '', '--dir', folder, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { ConfigError, loadConfig, settings } from '../../../src/config/load.js';
+import { clusterAddress } from '../../../src/redis-url.js';
 
 const SECRET = Buffer.alloc(32, 7).toString('base64');
 const GIVEN = { MYSQL_URL: 'mysql://user:word@db.example:3306/portcullis', REDIS_URL: 'redis://cache.example:6379', SECRET_KEY: SECRET };
@@ -28,6 +29,14 @@ t.test('every problem is named at once, one line each, and no value is shown', (
   const { message } = new ConfigError(problems);
   t.equal(message.split('\n').length, 7);
   t.notMatch(message, /hidden|too short|70000/);
+  t.end();
+});
+
+t.test('Redis is one server or some nodes of a cluster, and a cluster has no number of a database', (t) => {
+  for (const REDIS_URL of ['redis://h', 'rediss://u:p@h:1/2', 'redis+cluster://a:7000,b:7001', 'redis+cluster://a', 'rediss+cluster://user:p%40ss@a:1,[::1]:2/0']) t.same(problemsOf({ REDIS_URL }), [], REDIS_URL);
+  for (const REDIS_URL of ['http://h', 'redis://', 'redis+cluster://', 'redis+cluster://a:1,', 'redis+cluster://a:1,b:x', 'redis+cluster://a/1', 'redis+cluster://u:%@a', 'redis+sentinel://a']) t.match(problemsOf({ REDIS_URL }), [/^REDIS_URL must be/], REDIS_URL);
+  t.same(clusterAddress('rediss+cluster://user:p%40ss@a:1,[::1]'), { nodes: [{ host: 'a', port: 1 }, { host: '::1', port: 6379 }], tls: true, username: 'user', password: 'p@ss' });
+  t.same(clusterAddress('redis+cluster://:word@a')?.password, 'word');
   t.end();
 });
 

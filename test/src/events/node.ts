@@ -1,4 +1,3 @@
-import { Redis as Client } from 'ioredis';
 import { startClock, type Clock } from '../../../src/clock.js';
 import { loadConfig } from '../../../src/config/load.js';
 import type { Config } from '../../../src/config/settings.js';
@@ -11,6 +10,7 @@ import { createMysql, type Mysql } from '../../../src/store/mysql.js';
 import { appendEvent } from '../../../src/store/outbox.js';
 import { createRedis, type Redis } from '../../../src/store/redis.js';
 import { loadScripts, type Scripts } from '../../../src/store/scripts.js';
+import { dial } from '../../support/cluster.js';
 import { freshDatabase, ownRedis, type OwnRedis, type Teardown } from '../../support/stores.js';
 
 export const ANN = '00000000-0000-4000-8000-00000000000a';
@@ -65,9 +65,8 @@ export async function streamed(redis: Redis): Promise<Deleted[]> {
 
 /** What arrives on the channels of identity events from now on. */
 export async function listen(t: Teardown, redisUrl: string, heard: (text: string, channel: string) => void): Promise<void> {
-  const client = new Client(redisUrl);
-  client.on('error', () => undefined);
-  client.on('pmessage', (_pattern, channel, text) => heard(text, channel));
+  const client = dial(redisUrl);
+  client.on('pmessage', (_pattern: string, channel: string, text: string) => heard(text, channel));
   await client.psubscribe('identity.*');
   t.teardown(() => client.disconnect());
 }

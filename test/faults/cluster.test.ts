@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import t, { type Test } from 'tap';
+import { identityOf } from '../../src/auth/identity.js';
+import { KEYS } from '../../src/store/redis.js';
+import { tally, WRONG } from '../support/attempts.js';
+import type { Account } from '../support/accounts.js';
+import type { Answer } from '../support/client.js';
+import { dial, NODE_TIMEOUT_MS, ownCluster, type OwnCluster } from '../support/cluster.js';
+import { openInbox } from '../support/inbox.js';
+import { startNodes, type Nodes } from '../support/nodes.js';
+import { otherService } from '../support/outside.js';
+import { signedIn } from '../support/owner.js';
+import { timed, until } from '../support/patience.js';
+import { verifiedGuesses } from '../support/races.js';
+
+const UNAVAILABLE = { status: 503, setCookies: [], body: { code: 'UNAVAILABLE', retryAfter: 1 } };
+const BACK_MS = 5000;
+const PRIMARIES = [0, 1, 2];
+
+const inbox = openInbox(t);
+const [plain, copied] = await Promise.all([ownCluster(t), ownCluster(t, { replicas: 1, partly: false })]);
+const settings = { ...inbox.settings, DELETION_VALIDATORS: 'wallet:required', LIMIT_REFRESH_SESSION: '100/60', HASH_QUEUE_MS: '10000' };
+const service = await startNodes(t, 2, { ...settings, REDIS_URL: plain.url });
+const [here, there] = [service.nodes[0]!, service.nodes[1]!];
+
+/** For each primary an account whose logins it counts. */
+async function spread({ needs, account }: Pick<Nodes, 'needs' | 'account'>, cluster: OwnCluster): Promise<Account[]> {
+  const found: Account[] = [];
+  while (PRIMARIES.some((i) => !found[i])) {
+    const email = `${randomUUID()}@example.com`;
+    const i = await cluster.primaryOf(KEYS.gate(identityOf(needs.keyring, email), null));
+    found[i] ??= await account({ email });
+  }
+  return found;
+}
+
+const served = async (t: Test, accounts: Account[]): Promise<void> => {
+  for (const { email, password } of accounts) t.equal((await there.client().login(email, password)).status, 200, 'whom another primary serves notices nothing');
+};
+
+t.test('logins, lockout and refresh work wherever in the cluster an account is counted, on every node alike', async (t) => {
+  for (const { email, password } of await spread(service, plain)) {
+    const { body } = await here.client().login(email, password);
+    t.equal((await there.client().refresh(body['refreshToken'])).status, 200);
+    const guesses: Answer[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      await until(async () => {
+        const answer = await [here, there][i % 2]!.client({ ip: '203.0.113.9' }).login(email, WRONG);
+        if (answer.body['code'] === 'LOGIN_THROTTLED') return false;
+        guesses.push(answer);
+        return true;
+      }, 2000);
+    }
+    t.same(tally(guesses), { INVALID_CREDENTIALS: 5 });
+    for (const node of [here, there]) t.match(await node.client({ ip: '203.0.113.9' }).login(email, password), { body: { code: 'ACCOUNT_LOCKED' } });
+  }
+});
+
+t.test('a deletion is asked of, and told to, services that listen at any node of the cluster', async (t) => {
+  const wallet = await otherService(t, plain.url, 'wallet');
+  const heard = await Promise.all(plain.primaries.map(({ url }) => listenAt(t, url)));
+  const owner = await signedIn({ account: service.account, client: here.client }, inbox);
+  wallet.object('active booking');
+  t.match(await owner.delete(await owner.deletionCode()), { status: 409 });
+  wallet.object(undefined);
+  t.match(await owner.delete(await owner.deletionCode()), { status: 200 });
+  const expected = ['identity.user.deleted', 'identity.user.pre_deletion_validate', 'identity.user.pre_deletion_validate'];
+  await until(async () => heard.every((channels) => channels.includes('identity.user.deleted')), 5000);
+  for (const channels of heard) t.same(channels.filter((channel) => expected.includes(channel)).sort(), expected, 'each once at every primary');
+  t.equal((await wallet.streamed()).filter(({ type }) => type === 'identity.user.deleted').length, 1);
+});
+
+/** The channels of what is heard at one node of the cluster from now on. */
+async function listenAt(t: Test, url: string): Promise<string[]> {
+  const client = dial(url);
+  t.teardown(() => client.disconnect());
+  const channels: string[] = [];
+  client.on('pmessage', (_pattern: string, channel: string) => channels.push(channel));
+  await client.psubscribe('identity.*');
+  return channels;
+}
+
+for (const { name, mostMs, start, end } of [
+  { name: 'killed', mostMs: 250, start: (i: number) => plain.primaries[i]!.stop(), end: async (i: number) => void (plain.primaries[i] = await plain.restart(plain.primaries[i]!)) },
+  { name: 'hung', mostMs: 1000, start: async (i: number) => void process.kill(plain.primaries[i]!.pid, 'SIGSTOP'), end: async (i: number) => void process.kill(plain.primaries[i]!.pid, 'SIGCONT') },
+]) {
+  t.test(`with one primary ${name}, only logins that it counts are 503, refresh and the others are served, and all is back within 5 s`, { timeout: 40_000 }, async (t) => {
+    const accounts = await spread(service, plain);
+    const { email, password } = accounts[1]!;
+    const others = [accounts[0]!, accounts[2]!];
+    const { body } = await here.client().login(email, password);
+    await start(1);
+    for (let round = 0; round < 8; round += 1) {
+      const { value, ms } = await timed(() => here.client().login(email, round % 2 ? password : WRONG));
+      t.match(value, UNAVAILABLE);
+      t.ok(ms <= mostMs, `503 after ${ms.toFixed(0)} ms of ${mostMs}`);
+      await served(t, others);
+    }
+    const crowd = await timed(() => Promise.all(Array.from({ length: 50 }, () => here.client().login(email, password))));
+    t.same(tally(crowd.value), { UNAVAILABLE: 50 });
+    t.ok(crowd.ms <= mostMs * 2, `fifty of them within ${crowd.ms.toFixed(0)} ms`);
+    t.equal((await there.client().refresh(body['refreshToken'])).status, 200);
+    t.equal((await here.client().request('GET', '/health/ready')).status, 200, 'the node is ready: no other would serve more');
+    t.match(await here.client().request('POST', '/api/auth/account/restore-request', { body: { email: others[0]!.email } }), { status: 503 }, 'what follows a reply unseen could not be done');
+
+    await end(1);
+    for (const node of [here, there]) t.comment(`back after ${(await until(async () => (await node.client().login(email, password)).status === 200, BACK_MS)).toFixed(0)} ms`);
+    await served(t, others);
+  });
+}
+
+t.test('when a killed primary is replaced, logins are 503 until then and no guesses are gained beyond those it had not passed on', { timeout: 60_000 }, async (t) => {
+  const { nodes, account, needs } = await startNodes(t, 2, { ...settings, REDIS_URL: copied.url, LOGIN_DELAYS_S: '0', LOCKOUT_MINUTES: '5,5,5' });
+  const [accounts, [victim], [locked]] = [await spread({ account, needs }, copied), await spread({ account, needs }, copied), await spread({ account, needs }, copied)] as [Account[], [Account], [Account]];
+  const guess = (email: string, i: number) => nodes[i % 2]!.client({ ip: '198.51.100.7' }).login(email, WRONG);
+  for (let i = 0; i < 3; i += 1) await guess(victim.email, i);
+  for (let i = 0; i < 5; i += 1) await guess(locked.email, i);
+  const codes: Record<string, number> = {};
+  const note = (what: string): number => (codes[what] = (codes[what] ?? 0) + 1);
+  let [over, firstBack] = [false, 0];
+  const killedAt = performance.now();
+  const users = Array.from({ length: 12 }, async (_, i) => {
+    while (!over) {
+      const { email, password } = accounts[i % 3]!;
+      const answer = i === 0 ? await guess(victim.email, i) : await nodes[i % 2]!.client({ ip: `192.0.2.${i}` }).login(email, password);
+      note(`${answer.status} ${(answer.body['code'] as string | undefined) ?? 'OK'}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  });
+  await copied.primaries[0]!.stop();
+  await until(async () => {
+    const { status } = await nodes[0]!.client({ ip: '192.0.2.99' }).login(accounts[0]!.email, accounts[0]!.password);
+    if (status === 200) firstBack = performance.now() - killedAt;
+    return status === 200;
+  }, 2 * NODE_TIMEOUT_MS + 2000);
+  t.comment(`a replica took over after ${firstBack.toFixed(0)} ms`);
+  over = true;
+  await Promise.all(users);
+  t.comment(JSON.stringify(codes));
+  t.same(Object.keys(codes).filter((code) => !['200 OK', '401 INVALID_CREDENTIALS', '423 ACCOUNT_LOCKED', '429 LOGIN_THROTTLED', '503 UNAVAILABLE'].includes(code)), []);
+  await until(async () => (await guess(victim.email, 1)).body['code'] === 'ACCOUNT_LOCKED', 5000);
+  const guessed = await verifiedGuesses(needs.mysql, victim.id);
+  t.comment(`${guessed} guesses verified, 5 without the failover`);
+  t.ok(guessed <= 10, `${guessed} guesses verified, twice the threshold at most`);
+  t.match(await guess(locked.email, 0), { body: { code: 'ACCOUNT_LOCKED' } }, 'a lock outlives the primary that knew it');
+  t.equal(await verifiedGuesses(needs.mysql, locked.id), 5);
+});
+
+t.test('every key of all this is one of ours, and none names an address', async (t) => {
+  for (const { url } of plain.primaries) {
+    const client = dial(url);
+    t.teardown(() => client.disconnect());
+    const keys = await client.keys('*');
+    t.ok(keys.length > 0, 'each primary has some');
+    t.same(keys.filter((key) => !key.startsWith('idp:') || /@|example/.test(key)), []);
+  }
+});
