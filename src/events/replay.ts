@@ -84,7 +84,7 @@ async function replayPurged(needs: Needs, since: Date, end: string, progress: (p
     if (recent.length === 0) continue;
     const known = await knownEvents(needs.mysql, recent.map(({ event }) => event.id));
     for (const { text, event } of recent.filter((message) => !known.has(message.event.id))) {
-      await reply(needs.redis.publish(event.type, text));
+      await needs.scripts.eventRepeat({ stream: KEYS.events }, { channel: event.type, message: text });
       published += 1;
     }
     progress(published);

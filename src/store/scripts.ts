@@ -95,6 +95,12 @@ export const BINDINGS = {
     (a: { token: string; leaseMs: number }) => [a.token, a.leaseMs],
     (again: number) => again === 1,
   ),
+  eventRepeat: script(
+    'event-repeat',
+    (k: { stream: string }) => [k.stream],
+    (a: { channel: string; message: string }) => [a.channel, a.message],
+    (told: number) => told === 1,
+  ),
   deletionAsk: script(
     'deletion-ask',
     (k: { answers: string }) => [k.answers],

@@ -99,6 +99,7 @@ function calls(keyring: ReturnType<typeof createKeyring>): Calls {
     relayTake: { keys: { lease: KEYS.relayLease }, args: { token: 't', leaseMs: 60_000 } },
     relayPublish: { keys: { stream: KEYS.events, lease: KEYS.relayLease }, args: { token: 't', leaseMs: 60_000, keepMs: 60_000, events } },
     relayRelease: { keys: { lease: KEYS.relayLease }, args: { token: 't', leaseMs: 60_000 } },
+    eventRepeat: { keys: { stream: KEYS.events }, args: { channel: 'identity.x', message: '{}' } },
     deletionAsk: { keys: { answers: KEYS.deletionAnswers('2f1e') }, args: { keepMs: 60_000, channel: 'identity.x', message: '{}' } },
   };
 }
