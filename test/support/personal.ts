@@ -1,6 +1,7 @@
 import { v4 as uuid } from 'uuid';
 import type { Deps } from '../../src/deps.js';
 import type { Mysql } from '../../src/store/mysql.js';
+import { Cluster } from 'ioredis';
 import type { Redis } from '../../src/store/redis.js';
 import { addRecoveryCodes, addTotp, type Account } from './accounts.js';
 
@@ -41,10 +42,13 @@ export async function findInMysql(mysql: Mysql, words: (string | Buffer)[]): Pro
   return [...new Set(found)];
 }
 
+/** Every key: `KEYS` tells those of one node. */
+export const everyKey = async (redis: Redis): Promise<string[]> => (redis instanceof Cluster ? (await Promise.all(redis.nodes('master').map((node) => node.keys('*')))).flat() : redis.keys('*'));
+
 /** Every key of Redis that holds one of the words in its name or value. */
 export async function findInRedis(redis: Redis, words: string[]): Promise<string[]> {
   const found: string[] = [];
-  for (const key of await redis.keys('*')) {
+  for (const key of await everyKey(redis)) {
     const text = `${key} ${JSON.stringify(await valueOf(redis, key))}`.toLowerCase();
     if (words.some((word) => text.includes(word.toLowerCase()))) found.push(key);
   }
