@@ -1,6 +1,7 @@
 import t from 'tap';
 import { startApp } from '../support/app.js';
 import type { Answer } from '../support/client.js';
+import { figure } from '../support/figures.js';
 import { timed, until } from '../support/patience.js';
 import { startProxy } from '../support/proxy.js';
 import { freshDatabase } from '../support/stores.js';
@@ -19,10 +20,13 @@ for (const [mode, mostMs] of [['refuse', 250], ['hang', 1000]] as const) {
     const browser = app.client();
     await browser.login(email, password, 'cookie');
     const jar = new Map(browser.jar);
+    let [slowest, asked] = [0, 0];
     const within = async (what: string, work: () => Promise<Answer>, expected: object): Promise<void> => {
+      asked += 1;
       const { value, ms } = await timed(work);
       t.match(value, expected, what);
       t.ok(ms <= mostMs, `${what}: ${ms.toFixed(0)} ms of ${mostMs}`);
+      slowest = Math.max(slowest, ms);
     };
     await proxy.become(mode);
 
@@ -53,12 +57,13 @@ for (const [mode, mostMs] of [['refuse', 250], ['hang', 1000]] as const) {
     t.ok(crowd.ms <= mostMs + 250, `all of them within ${crowd.ms.toFixed(0)} ms`);
 
     await proxy.become('pass');
-    t.comment(`back after ${(await until(async () => (await client.profile(accessToken)).status === 200, BACK_MS)).toFixed(0)} ms`);
+    const back = await until(async () => (await client.profile(accessToken)).status === 200, BACK_MS);
     await until(async () => (await client.request('GET', '/health/ready')).status === 200, BACK_MS);
     t.match(await client.refresh(refreshToken), { status: 200 }, 'no token was burnt');
     t.same(browser.jar, jar, 'no cookie was cleared');
     t.equal((await browser.refreshByCookie()).status, 200);
     t.equal((await app.client().login(email, password)).status, 200, 'nobody is locked out');
+    figure(t, 'T64', { did: `MySQL ${mode === 'hang' ? 'hangs' : 'refuses'}: ${asked} requests of every kind, 100 more at once`, figure: `answered as they must within ${slowest.toFixed(0)} ms of ${mostMs}, the 100 with ${[...new Set(crowd.value.map(({ status }) => status))].join(' and ')}; back after ${back.toFixed(0)} ms`, ok: slowest <= mostMs && back <= BACK_MS && crowd.value.every(({ status }) => status === 503) });
   });
 }
 
@@ -82,7 +87,9 @@ t.test('connections that are cut under load cost 503 at most, and the next ones 
   }
   over = true;
   await Promise.all(users);
-  t.same([...seen.keys()].filter((status) => ![200, 503].includes(status)), [], JSON.stringify([...seen]));
+  const others = [...seen.keys()].filter((status) => ![200, 503].includes(status));
+  t.same(others, [], JSON.stringify([...seen]));
+  figure(t, 'T64', { did: 'all connections cut 10 times under load', figure: `${seen.get(200) ?? 0} × 200, ${seen.get(503) ?? 0} × 503, ${others.length} kinds of other replies`, ok: others.length === 0 });
   t.ok((seen.get(200) ?? 0) > (seen.get(503) ?? 0), 'most are served');
   t.equal((await app.client().profile(accessToken)).status, 200);
 });

@@ -3,6 +3,7 @@ import t from 'tap';
 import { addRecoveryCodes, addTotp } from '../support/accounts.js';
 import { WRONG } from '../support/attempts.js';
 import type { Issued } from '../support/client.js';
+import { figure } from '../support/figures.js';
 import { openInbox } from '../support/inbox.js';
 import { startNodes } from '../support/nodes.js';
 import { signUpAt } from '../support/sign-up.js';
@@ -90,6 +91,9 @@ function found(haystack: string, needles: Iterable<[string, string]>): string[] 
   return [...needles].filter(([needle]) => haystack.includes(needle)).map(([, what]) => what);
 }
 
+/** What was found in each store, for the figure of all. */
+const seen = new Map<string, number>();
+
 t.test('none of them stands in any column of MySQL', async (t) => {
   const tables = await needs.mysql.rows<{ name: string }>('SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()');
   t.ok(tables.length > 10);
@@ -97,6 +101,7 @@ t.test('none of them stands in any column of MySQL', async (t) => {
   for (const { name } of tables) for (const row of await needs.mysql.rows<Record<string, unknown>>(`SELECT * FROM ${name}`)) dump += Object.values(row).flatMap(spellings).join('\n');
   t.ok(addresses.every((address) => dump.includes(address)), 'the dump is whole');
   t.same(found(dump, secrets), []);
+  seen.set('MySQL', found(dump, secrets).length);
 });
 
 t.test('neither they nor an address nor a user id stand in Redis', async (t) => {
@@ -107,6 +112,7 @@ t.test('neither they nor an address nor a user id stand in Redis', async (t) => 
   redis.disconnect();
   t.ok(dump.length > 0);
   t.same(found(dump, secrets), []);
+  seen.set('Redis', found(dump, secrets).length);
   t.same(found(dump, [...addresses, ...ids].map((one) => [one, one])), []);
 });
 
@@ -116,4 +122,10 @@ t.test('nor in the log, not even at its finest level', async (t) => {
   t.ok(log.split('\n').length > USERS, 'there is a log');
   t.same(found(log, secrets), []);
   t.same(found(log, [...addresses, ...ids].map((one) => [one, one])), []);
+  seen.set('log', found(log, secrets).length);
+
+  const figures = [...seen].map(([where, n]) => `${where} ${n}`).join(', ');
+  const tokens = [...secrets.values()].filter((what) => /token|jti|cookie/.test(what)).length;
+  figure(t, 'T23', { did: `${tokens} tokens issued, then every column and every key searched`, figure: figures, ok: [...seen.values()].every((n) => n === 0) });
+  figure(t, 'T59', { did: `${secrets.size} passwords, codes and tokens used, then stores and the finest log searched`, figure: figures, ok: seen.size === 3 && [...seen.values()].every((n) => n === 0) });
 });

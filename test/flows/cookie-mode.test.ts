@@ -2,6 +2,7 @@ import t from 'tap';
 import { codeOf, pause } from '../support/attempts.js';
 import { startApp } from '../support/app.js';
 import type { Answer, Client, Issued } from '../support/client.js';
+import { figure } from '../support/figures.js';
 
 const ALLOWED = 'https://app.example.com';
 const { app, client, account } = await startApp(t, { CORS_ORIGINS: ALLOWED });
@@ -53,6 +54,7 @@ const forgeries: Record<string, (from: Client) => Record<string, string>> = {
 
 t.test('a change that a cookie authenticates needs the XSRF value of its session, and its own site', async (t) => {
   const from = await browser();
+  const all = await generations();
   for (const [what, headers] of Object.entries(forgeries)) {
     const right = { 'cookie': from.cookieHeader(), 'x-xsrf-token': from.jar.get('XSRF-TOKEN')! };
     const before = await generations();
@@ -63,6 +65,8 @@ t.test('a change that a cookie authenticates needs the XSRF value of its session
     }
     t.equal(await generations(), before, 'nothing changed');
   }
+  const changes = (await generations()) - all;
+  figure(t, 'T53', { did: `${Object.keys(forgeries).length} classes of forged refresh and logout with the cookies of a session`, figure: `${changes} rows changed`, ok: changes === 0 });
   for (const origin of [ALLOWED]) t.equal((await from.refreshByCookie({ origin, 'sec-fetch-site': 'same-site' })).status, 200);
 });
 
@@ -91,15 +95,19 @@ t.test('a form cannot log in: the body must be JSON by its type', async (t) => {
 t.test('cookies never become readable tokens: json mode takes the token from the body only', async (t) => {
   const from = await browser();
   const xsrf = from.jar.get('XSRF-TOKEN')!;
+  let [asked, minted] = [0, 0];
   for (const delivery of [{}, { 'x-token-delivery': 'json' }] as Record<string, string>[]) {
     const bodies: unknown[] = [undefined, {}, { refreshToken: '' }, { refreshToken: null }];
     for (const body of bodies) {
       const answer = await from.request('POST', '/api/auth/refresh', { ...(body === undefined ? {} : { body }), headers: { ...delivery, 'cookie': from.cookieHeader(), 'x-xsrf-token': xsrf } });
       t.ok([400, 401, 415].includes(answer.status), String(answer.status));
       t.notMatch(answer.text, /accessToken":/);
+      asked += 1;
+      if (answer.text.includes('accessToken"')) minted += 1;
     }
   }
   t.equal((await from.refreshByCookie()).status, 200, 'and the session is not harmed');
+  figure(t, 'T24', { did: `${asked} refreshes with cookies, without a header and with json`, figure: `${minted} tokens in a body`, ok: minted === 0 });
 });
 
 t.test('in cookie mode a token in the body is ignored', async (t) => {

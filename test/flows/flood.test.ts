@@ -1,6 +1,7 @@
 import t from 'tap';
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { figure } from '../support/figures.js';
 import { startNodes } from '../support/nodes.js';
 import { converse, request } from '../support/raw.js';
 
@@ -44,6 +45,6 @@ t.test('200 sockets that pour bodies without measure cost next to no memory, and
   for (const talk of talks) talk.socket.destroy();
   const refused = floods.filter((talk) => talk.rest().startsWith('HTTP/1.1 413 ')).length;
   t.ok(refused >= floods.length * 0.9, `${refused} of ${floods.length} read their 413`);
-  t.ok(most - before <= 32, `${(most - before).toFixed(1)} MiB more at most`);
+  figure(t, 'T40', { did: '200 sockets: 10 GB announced, 10 MB sent, chunks for ever, never finished', figure: `${(most - before).toFixed(1)} MiB more at most; ${refused} of ${floods.length} read their 413`, ok: most - before <= 32 && refused >= floods.length * 0.9 });
   t.equal((await node.client().login(email, password)).status, 200);
 });

@@ -2,6 +2,7 @@ import t from 'tap';
 import { setTimeout as pause } from 'node:timers/promises';
 import { listen } from '../../src/http/server.js';
 import { startApp } from '../support/app.js';
+import { figure } from '../support/figures.js';
 import { converse, request, type Conversation } from '../support/raw.js';
 
 /** The parser's own patience is 10 s, and its timers have a grain of about 4. */
@@ -35,9 +36,11 @@ t.test('clients that send or read a byte a second are closed within 15 s, and no
 
   const started = performance.now();
   t.equal((await client().login(email, password)).status, 200);
-  t.ok(performance.now() - started < 1000, 'a good client is served at once');
+  const served = performance.now() - started;
+  t.ok(served < 1000, 'a good client is served at once');
   const ends = await Promise.all([...slow, silent].map(endOf));
-  t.equal(ends.filter((closed) => !closed).length, 0, 'all closed');
+  const open = ends.filter((closed) => !closed).length;
+  figure(t, 'T49', { did: `${slow.length} sockets at a byte a second (heads and bodies), one silent, one that reads nothing`, figure: `${open} open after ${PATIENCE_MS / 1000} s; a good login meanwhile in ${served.toFixed(0)} ms`, ok: open === 0 && served < 1000 });
   reader.socket.resume();
   await t.rejects(reader.reply(), /ended before a whole reply/, 'who did not read was closed as well');
   t.equal((await client().login(email, password)).status, 200);

@@ -4,6 +4,7 @@ import { createLog } from '../../src/log.js';
 import { newestMoment, startSchedule, type Task } from '../../src/schedule.js';
 import { createMysql, type Mysql } from '../../src/store/mysql.js';
 import { doneFor } from '../../src/store/schedules.js';
+import { figure } from '../support/figures.js';
 import { freshDatabase, type Teardown } from '../support/stores.js';
 
 const log = createLog('fatal');
@@ -37,6 +38,7 @@ t.test('a change of the clock skips no night', async (t) => {
   const autumn = momentsOf('America/New_York', '2026-10-30T12:00:00Z', 4);
   for (const moment of ['2026-10-30T06:00:00.000Z', '2026-10-31T06:00:00.000Z', '2026-11-01T07:00:00.000Z', '2026-11-02T07:00:00.000Z', '2026-11-03T07:00:00.000Z']) t.ok(autumn.includes(moment), moment);
   t.ok(autumn.length <= 6);
+  figure(t, 'T38', { did: 'the moments of 02:00 over both changes of the clock in New York', figure: `${spring.length} of 5 and ${autumn.length} of 5 nights (one more is allowed in autumn)`, ok: spring.length === 5 && autumn.length >= 5 && autumn.length <= 6 });
   const berlin = momentsOf('Europe/Berlin', '2026-03-28T00:30:00Z', 3);
   for (const moment of ['2026-03-28T01:00:00.000Z', '2026-03-29T01:00:00.000Z', '2026-03-30T00:00:00.000Z']) t.ok(berlin.includes(moment), moment);
 });

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { startApp } from '../../support/app.js';
+import { figure } from '../../support/figures.js';
 import { openInbox } from '../../support/inbox.js';
 import { signedIn, stored } from '../../support/owner.js';
 
@@ -64,6 +65,8 @@ t.test('no code, address or user id stands in Redis, and every key has a TTL', a
   await owner.delete('00000000');
   const keys = (await redis.keys('*')).filter((key) => key !== 'idp:events');
   t.ok(keys.some((key) => key.includes('otp')));
+  const plain = keys.filter((key) => key.includes(owner.email) || key.includes(owner.id) || !/^idp:\{[\w:-]+\}/.test(key));
+  figure(t, 'T45', { did: `${keys.length} keys of Redis after a login and a deletion code`, figure: `${plain.length} with an address or id, or without a hash tag`, ok: plain.length === 0 });
   for (const key of keys) {
     t.match(key, /^idp:/);
     t.ok((await redis.pttl(key)) > 0, key.replace(/\{.*\}/, '{…}'));

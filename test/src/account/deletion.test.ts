@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { startApp } from '../../support/app.js';
+import { figure } from '../../support/figures.js';
 import { openInbox } from '../../support/inbox.js';
 import { signedIn, stored, wrong } from '../../support/owner.js';
 import { sha256 } from '../../../src/keyring.js';
@@ -96,8 +97,11 @@ t.test('whoever objects is named with every reason, the code stays good, and not
   );
   const service = await startApp(t, { ...inbox.settings, IDENTITY_HANDLERS: module });
   const { mysql } = service.app.needs;
+  let [kept, asked] = [0, 0];
   const untouched = async (id: string): Promise<void> => {
     const now = await stored(mysql, id);
+    asked += 1;
+    if (now.deletedAt === null && now.liveSessions === 1 && now.events.length === 0) kept += 1;
     t.equal(now.deletedAt, null);
     t.equal(now.liveSessions, 1);
     t.same(now.events, []);
@@ -114,6 +118,7 @@ t.test('whoever objects is named with every reason, the code stays good, and not
     await untouched(owner.id);
   }
   t.equal((await blocked.delete(code)).status, 409, 'the code was given back');
+  figure(t, 'T33', { did: 'handlers that object twice and throw, throw, hang', figure: `${kept} of ${asked} accounts whole, sessions alive, no event`, ok: kept === asked && asked === 3 });
   await mysql.run("UPDATE users SET email = 'free@example.com' WHERE id = ?", [blocked.id]);
   const free = (await service.client().login('free@example.com', blocked.password)).body as { accessToken: string };
   await service.client().request('POST', '/api/auth/account/delete-request', { headers: { authorization: `Bearer ${free.accessToken}` } });

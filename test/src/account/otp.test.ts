@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { startApp } from '../../support/app.js';
+import { figure } from '../../support/figures.js';
 import { openInbox } from '../../support/inbox.js';
 import { startNodes } from '../../support/nodes.js';
 import { count, times } from '../../support/otp.js';
@@ -15,13 +16,15 @@ t.test('of 1,000 wrong codes sent at once five are checked, and then the right o
   const code = await owner.deletionCode();
   const codes = (await times(1000, () => owner.delete(wrong(code)))).map(({ body }) => body['code']);
   const [key] = await redis.keys('idp:*:otp:delete');
-  t.equal(await redis.hget(key!, 'failures'), '5');
+  const checked = await redis.hget(key!, 'failures');
+  t.equal(checked, '5');
   // On a machine that is busy some are turned away by a pool that is exhausted, before or after the check.
   t.equal(count(codes, 'OTP_INVALID') + count(codes, 'OTP_LOCKED') + count(codes, 'UNAVAILABLE'), 1000);
   t.ok(count(codes, 'OTP_INVALID') <= 5);
   const locked = await owner.delete(code);
   t.match(locked, { status: 429, body: { code: 'OTP_LOCKED', retryAfter: Number } });
   t.equal(locked.headers.get('retry-after'), String(locked.body['retryAfter']));
+  figure(t, 'T27', { did: '1,000 wrong codes at once, then the right one', figure: `${String(checked)} checked; then ${String(locked.body['code'])}`, ok: checked === '5' && locked.status === 429 });
   t.match(await owner.delete(await owner.deletionCode()), { status: 429, body: { code: 'OTP_LOCKED' } }, 'a new code is no new chance');
   t.equal((await stored(mysql, owner.id)).deletedAt, null);
 });
@@ -41,6 +44,7 @@ t.test('a restore locks by account, whatever addresses the guesses come from and
   await sleep(400);
   const mails = inbox.to(owner.email).filter(({ template }) => template === 'account_restore_requested');
   t.equal(mails.length, 9, 'ten codes a day, one of which had been for the deletion');
+  figure(t, 'T28', { did: '20 networks, each asks for a code and guesses', figure: `${count(replies, 'OTP_INVALID')} guesses checked, ${mails.length + 1} mails in all`, ok: count(replies, 'OTP_INVALID') === 5 && mails.length + 1 <= 10 });
   t.match((await attack.request('POST', '/api/auth/account/restore', { body: { email: owner.email, otp: mails.at(-1)!.data['otp'] } })).body, { code: 'OTP_LOCKED' });
 });
 
@@ -64,8 +68,9 @@ t.test('a code is good for one account, one purpose, one use, its lifetime and o
   const remove = (otp: string) => a.client.request('DELETE', '/api/auth/account', { headers: { authorization: `Bearer ${again.accessToken}` }, body: { otp } });
   t.match(await remove(second), refused, 'a code that was used before the restore');
   t.match(await remove(restoring), refused, 'a restore code for a deletion');
-  t.equal((await stored(mysql, a.id)).deletedAt, null);
-  t.equal((await stored(mysql, b.id)).deletedAt, null);
+  const [stillA, stillB] = [(await stored(mysql, a.id)).deletedAt, (await stored(mysql, b.id)).deletedAt];
+  t.same([stillA, stillB], [null, null]);
+  figure(t, 'T30', { did: '8 classes: of another account, purpose, issue; used, and used before a restore', figure: stillA === null && stillB === null ? '0 deleted or restored by one of them' : 'an account was deleted', ok: stillA === null && stillB === null });
 });
 
 t.test('a code ends with its lifetime', async (t) => {
@@ -81,8 +86,10 @@ t.test('a Redis that lost its data accepts no earlier code, and a new one works'
   const code = await owner.deletionCode();
   for (let i = 0; i < 4; i += 1) await owner.delete(wrong(code));
   await redis.flushall();
-  t.match(await owner.delete(code), { status: 400, body: { code: 'OTP_INVALID' } });
-  t.equal((await owner.delete(await owner.deletionCode())).status, 200);
+  const lost = await owner.delete(code);
+  t.match(lost, { status: 400, body: { code: 'OTP_INVALID' } });
+  const { status } = await owner.delete(await owner.deletionCode());
+  figure(t, 'T31', { did: '4 wrong codes, Redis emptied, then the right one, then a new one', figure: `${String(lost.body['code'])}, then ${status}`, ok: lost.status === 400 && status === 200 });
 });
 
 t.test('of 100 deletions, then of 100 restores, with the right code on three nodes one succeeds, with one event', async (t) => {
@@ -99,7 +106,9 @@ t.test('of 100 deletions, then of 100 restores, with the right code on three nod
 
   const restoreCode = await owner.restoreCode();
   const restores = await times(100, (i) => clients[i % 3]!.request('POST', '/api/auth/account/restore', { body: { email: owner.email, otp: restoreCode } }));
-  t.equal(count(restores.map(({ status }) => status), 200), 1);
+  const [deleted, restored] = [count(deletions.map(({ status }) => status), 200), count(restores.map(({ status }) => status), 200)];
+  t.equal(restored, 1);
+  figure(t, 'T29', { did: '100 deletions, then 100 restores with the right code at once on 3 nodes', figure: `${deleted} and ${restored} succeeded`, ok: deleted === 1 && restored === 1 });
   t.equal(count(restores.map(({ body }) => body['code']), 'OTP_INVALID'), 99);
   const { events, deletedAt } = await stored(needs.mysql, owner.id);
   t.equal(deletedAt, null);

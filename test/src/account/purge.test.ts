@@ -10,6 +10,7 @@ import { appendEvent } from '../../../src/store/outbox.js';
 import { KEYS } from '../../../src/store/redis.js';
 import { startApp } from '../../support/app.js';
 import { count, seedDue, taskNeeds, THOUSAND, until } from '../../support/due.js';
+import { figure } from '../../support/figures.js';
 import { findInMysql, findInRedis, furnish, furnishHidden } from '../../support/personal.js';
 
 const fast = { share: 1 };
@@ -128,6 +129,7 @@ t.test('of a restore and a purge at the same moment exactly one wins', async (t)
   };
   for (let from = 0; from < ids.length; from += 4) await Promise.all(ids.slice(from, from + 4).map(race));
   t.equal(purged + restored, 200);
+  figure(t, 'T36', { did: '200 accounts, purge and restore at the same moment', figure: `${purged} purged, ${restored} restored, ${purged + restored - 200} both`, ok: purged + restored === 200 });
   t.ok(purged > 0 && restored > 0, `${purged} purges and ${restored} restores won`);
   t.equal(await count(mysql, 'event_outbox', "type = 'identity.user.permanently_deleted'"), purged);
 });

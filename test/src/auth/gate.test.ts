@@ -2,6 +2,7 @@ import t from 'tap';
 import { codeOf, lockOut, pause, strangers, tally, timed, WRONG } from '../../support/attempts.js';
 import { startApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
+import { figure } from '../../support/figures.js';
 
 // Delays of 50, 100 and 200 ms; locks of 0.6, 1.2 and 1.8 s.
 const { app, client, account } = await startApp(t, { LOGIN_DELAYS_S: '0.05,0.1,0.2', LOCKOUT_MINUTES: '0.01,0.02,0.03' });
@@ -18,11 +19,16 @@ for (const kind of ['known', 'unknown'] as const) {
   t.test(`the replies to four failures of ${kind} addresses are held by steps, the fifth locks`, async (t) => {
     const email = kind === 'known' ? (await account()).email : 'nobody@example.com';
     const from = stranger();
+    const over: number[] = [];
     for (const delay of [50, 100, 200, 200]) {
       const { answer, ms } = await timed(from.login(email, WRONG));
       t.match(answer, { status: 401, body: { code: 'INVALID_CREDENTIALS' } });
       t.ok(ms >= delay && ms < delay + 400, `held ${Math.round(ms)} ms of ${delay}`);
+      over.push(ms - delay);
     }
+    // What the machine is busy with comes on top; the median is the service's own.
+    const middle = [...over].sort((a, b) => a - b)[2]!;
+    figure(t, 'T12', { did: `four failures of ${kind} addresses, delays of 50 to 200 ms`, figure: `held +${over.map((ms) => ms.toFixed(0)).join(', +')} ms`, ok: Math.min(...over) >= 0 && middle <= 150 });
     t.equal(codeOf(await from.login(email, WRONG)), 'INVALID_CREDENTIALS', 'the try right after a held reply is not throttled');
     const locked = await from.login(email, WRONG);
     t.match(locked, { status: 429, body: { code: 'ACCOUNT_LOCKED', retryAfter: 1 } });

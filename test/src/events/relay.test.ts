@@ -3,6 +3,7 @@ import { loadHandlers } from '../../../src/events/handlers.js';
 import { startRelay, type Relay } from '../../../src/events/relay.js';
 import { appendEvent, forgetEvents } from '../../../src/store/outbox.js';
 import { ANN, BOB, commitEvent, disorder, listen, NO_HANDLERS, openNode, openStores, pause, relayOn, streamed, unpublished, until, USERS, type Deleted, type Node } from './node.js';
+import { figure } from '../../support/figures.js';
 
 const median = (values: number[]): number => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
@@ -62,7 +63,10 @@ t.test('without any subscriber the stream holds every event once', async (t) => 
   for (let n = 1; n <= 300; n += 1) await commitEvent(node.mysql, ANN, n);
   relayOn(t, node);
   await until(async () => (await unpublished(node)) === 0);
-  t.same((await streamed(node.redis)).map((message) => message.gracePeriodDays), Array.from({ length: 300 }, (_, index) => index + 1));
+  const messages = await streamed(node.redis);
+  t.same(messages.map((message) => message.gracePeriodDays), Array.from({ length: 300 }, (_, index) => index + 1));
+  const ids = new Set(messages.map((message) => message.id)).size;
+  figure(t, 'T63', { did: '300 events with no subscriber', figure: `${messages.length} on the stream, ${ids} ids`, ok: messages.length === 300 && ids === 300 });
 });
 
 t.test('a subscriber hears of a commit within 50 ms on every node, also while another node relays', async (t) => {

@@ -2,6 +2,7 @@ import t from 'tap';
 import { cidrs } from '../../../src/config/readers.js';
 import { clientAddress, clientAddresses } from '../../../src/http/client.js';
 import { startApp } from '../../support/app.js';
+import { figure } from '../../support/figures.js';
 import { converse } from '../../support/raw.js';
 
 const TRUSTED = cidrs('127.0.0.0/8,::1/128,10.0.0.0/8');
@@ -63,9 +64,12 @@ t.test('a limit by address cannot be passed by inventing addresses', async (t) =
   const statuses: number[] = [];
   for (let i = 0; i < 6; i += 1) statuses.push((await attempt(`203.0.113.${i}, 198.51.100.7`)).status);
   t.same(statuses.slice(3), [429, 429, 429]);
+  const beyond = statuses.slice(3).filter((status) => status !== 429).length;
   t.match(await attempt('198.51.100.8'), { status: 401 }, 'another client is free');
   for (let i = 0; i < 4; i += 1) t.not((await attempt(`2001:db8:1:2::${i}`)).status, 500);
-  t.match(await attempt('2001:db8:1:2:9::'), { status: 429, body: { code: 'RATE_LIMITED' } });
+  const sixth = await attempt('2001:db8:1:2:9::');
+  t.match(sixth, { status: 429, body: { code: 'RATE_LIMITED' } });
+  figure(t, 'T09', { did: 'a limit of 3: six invented first hops, then hosts of one /64', figure: `${beyond + (sixth.status === 429 ? 0 : 1)} requests beyond it`, ok: beyond === 0 && sixth.status === 429 });
 });
 
 t.test('an address in a PROXY preamble is not believed', async (t) => {
@@ -80,6 +84,8 @@ t.test('an address in a PROXY preamble is not believed', async (t) => {
   const sessions = await app.needs.mysql.rows<{ address: string }>('SELECT ip_address AS address FROM sessions');
   if (status === 200) t.same(sessions, [{ address: '127.0.0.1' }]);
   else t.match([status, sessions], [400, []], 'a build that does not know the preamble refuses it');
+  const forged = sessions.filter(({ address }) => address !== '127.0.0.1').length;
+  figure(t, 'T10', { did: 'a login behind a PROXY v2 preamble that names 9.9.9.9', figure: `answered ${status}, ${forged} sessions from there`, ok: forged === 0 });
 });
 
 t.test('what is remembered of one client is never told of another', (t) => {
