@@ -23,6 +23,7 @@ import { Refusal } from './shutdown.mjs';
  * @property {string} mysqlUrl
  * @property {string} redisUrl
  * @property {Record<string, string>} programs MYSQLD and REDIS_SERVER, for those who start more of them
+ * @property {string} versions what was started, for those who say what they ran on
  * @property {Promise<string>} failed fulfilled with a sentence when one of them ends
  * @property {() => Promise<void>} stop
  */
@@ -52,6 +53,8 @@ export async function startServices(dir, { say, step = plainSteps(say), durable 
   const secrets = keepSecrets(join(home, 'servers.json'));
   /** @type {(import('./daemon.mjs').Daemon & {url: string})[]} */
   const started = [];
+  /** @type {string[]} */
+  const titles = [];
   let mysqlUrl = process.env.MYSQL_URL ?? '';
   let redisUrl = process.env.REDIS_URL ?? '';
   if (mysqld) {
@@ -74,6 +77,7 @@ export async function startServices(dir, { say, step = plainSteps(say), durable 
     return step(kind, `starting ${titleOf(program)}`, async (tell) => {
       const daemon = await open(program);
       started.push(daemon);
+      titles.push(titleOf(program));
       tell(`${titleOf(program)} on ${new URL(daemon.url).host}`);
       return daemon.url;
     });
@@ -82,6 +86,7 @@ export async function startServices(dir, { say, step = plainSteps(say), durable 
   return {
     mysqlUrl,
     redisUrl,
+    versions: titles.join(', ') || 'servers as named by MYSQL_URL and REDIS_URL',
     programs: {
       ...(mysqld ? { MYSQLD: mysqld.path } : {}),
       ...(redisServer ? { REDIS_SERVER: redisServer.path } : {}),

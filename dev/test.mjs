@@ -5,11 +5,15 @@
  * With TEST_REDIS_CLUSTER=1, or a REDIS_URL of a cluster, each test gets a cluster
  * of its own; those that stop or configure one server are skipped.
  * The last line is always `N passed, N failed`, with skipped ones behind.
+ *
+ * `npm run test:faults` (--faults) runs the tests that carry rows of test/faults/rows.ts,
+ * with larger counts, and prints the table; without words it also writes docs/faults.md.
  */
 import { readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from './child.mjs';
+import { carriesFigures, countOutcomes, judge, linesOf, publish, readFigures } from './faults.mjs';
 import { prepare, ROOT } from './prepare.mjs';
 import { createProgress } from './progress.mjs';
 import { startServices } from './services.mjs';
@@ -21,7 +25,8 @@ const HOME = join(ROOT, '.local/test');
 const ON_CLUSTER = process.env.TEST_REDIS_CLUSTER === '1' || /^rediss?\+cluster:/.test(process.env.REDIS_URL ?? '');
 /** What only one server has, or a client of only one server. */
 const ONE_SERVER = /\b(redis|server)\.(pid|port|stop)\b|\bnew (Redis|Client)\(/;
-const words = process.argv.slice(2);
+const isFaults = process.argv.includes('--faults');
+const words = process.argv.slice(2).filter((word) => word !== '--faults');
 const total = { passed: 0, failed: 0, skipped: 0 };
 const progress = createProgress();
 const { say, step, show, paint } = progress;
@@ -29,7 +34,7 @@ const stopper = orderlyStop({ onSignal: 130, lastWords });
 
 try {
   await prepare(progress);
-  if (words.length === 0) await lint();
+  if (words.length === 0 && !isFaults) await lint();
   await test();
 } catch (error) {
   if (!stopper.isStopping()) {
@@ -75,7 +80,8 @@ async function test() {
   const nameOf = (/** @type {string} */ file) => relative(dist, file).replace(/\.test\.m?js$/, '');
   // A word may be part of a name, or the path of a source or of its output.
   const wanted = words.map((word) => word.replace(/^(\.\/)?(dist\/)?/, '').replace(/\.m?[jt]s$/, ''));
-  const chosen = all.filter((file) => wanted.length === 0 || (!isLast(file) && wanted.some((word) => `test/${nameOf(file)}.test`.includes(word))));
+  const isWanted = (/** @type {string} */ file) => wanted.length === 0 || (!isLast(file) && wanted.some((word) => `test/${nameOf(file)}.test`.includes(word)));
+  const chosen = all.filter((file) => isWanted(file) && (!isFaults || carriesFigures(file)));
   const files = chosen.filter((file) => !(ON_CLUSTER && ONE_SERVER.test(readFileSync(file, 'utf8'))));
   for (const file of chosen.filter((one) => !files.includes(one))) {
     total.skipped += 1;
@@ -84,10 +90,12 @@ async function test() {
   if (files.length === 0) throw new Refusal(words.length ? `No test file matches ${words.join(' or ')}.` : 'There are no test files.');
 
   const replies = join(HOME, 'replies');
-  rmSync(replies, { recursive: true, force: true });
+  const figures = join(HOME, 'figures');
+  for (const folder of [replies, figures]) rmSync(folder, { recursive: true, force: true });
   const services = await startServices(HOME, { ...progress, durable: false, fresh: true });
   const env = {
-    TAP_TIMEOUT: '120',
+    TAP_TIMEOUT: isFaults ? '480' : '120',
+    ...(isFaults ? { FAULTS: 'full' } : {}),
     ...process.env,
     ...services.programs,
     MYSQL_URL: services.mysqlUrl,
@@ -96,13 +104,16 @@ async function test() {
     TEST_REDIS_CLUSTER: ON_CLUSTER ? '1' : '0',
     // Where the tests note which replies they got, for the file that runs last.
     REPLIES_FOLDER: replies,
+    // Where they note what they measured, for the table of faults.
+    FIGURES_FOLDER: figures,
   };
   const began = performance.now();
   const suite = runSuite(files, {
     cwd: ROOT,
     home: HOME,
     env,
-    jobs: Number(process.env.TEST_JOBS) || os.availableParallelism(),
+    // Figures of time are those of a file that has the machine to itself.
+    jobs: Number(process.env.TEST_JOBS) || (isFaults ? 1 : os.availableParallelism()),
     onChange: (running) => show(running.length ? `${total.passed} passed, ${total.failed} failed; running ${running.map(nameOf).join(', ')}` : ''),
     onVerdict: (verdict) => report(verdict, nameOf(verdict.file)),
   });
@@ -110,6 +121,22 @@ async function test() {
   if (stopper.isStopping()) return;
   if (typeof broken === 'string') throw new Refusal(broken);
   say(`\n${files.length} test ${files.length === 1 ? 'file' : 'files'} in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  if (isFaults) await tellFaults(figures, services.versions);
+}
+
+/** @param {string} figures @param {string} versions */
+async function tellFaults(figures, versions) {
+  const { ROWS } = await import(join(ROOT, 'dist/test/faults/rows.js'));
+  const judged = judge(ROWS, readFigures(figures)).filter((one) => words.length === 0 || one.figures.length > 0);
+  say(['', ...linesOf(judged), '', countOutcomes(judged)].join('\n'));
+  // A row without a figure failed, even if no assertion did.
+  total.failed += words.length === 0 ? judged.filter((one) => one.figures.length === 0 && one.outcome === 'FAIL').length : 0;
+  if (words.length > 0) return;
+  const { length: cores } = os.cpus();
+  const size = process.env.FAULTS === undefined || process.env.FAULTS === 'full' ? 'full size' : 'small size';
+  const tests = `${total.passed} assertions passed, ${total.failed} failed`;
+  publish(join(ROOT, 'docs/faults.md'), judged, `${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, ${cores} cores (${os.cpus()[0]?.model.trim() ?? 'unknown'}), Node ${process.versions.node}, ${versions}, ${size}; ${tests}.`);
+  say('written to docs/faults.md');
 }
 
 /**

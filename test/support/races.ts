@@ -5,9 +5,12 @@ import type { Answer } from './client.js';
 import type { Seen } from './judge.js';
 import { witnessed } from './witness.js';
 
-/** Sends n POSTs at once, spread over the nodes, each on a connection and from an address of its own. */
+/** More connections than these meet the limits of the machine before those of the service. */
+const MOST_AT_ONCE = 1_000;
+
+/** Sends n POSTs at once, spread over the nodes, each from an address of its own, and up to 1,000 each on a connection of its own. */
 export async function volley(nodes: Node[], n: number, path: string, bodyOf: (i: number) => unknown): Promise<Answer[]> {
-  const agents = nodes.map(() => new Agent({ keepAlive: true, maxSockets: Math.ceil(n / nodes.length) }));
+  const agents = nodes.map(() => new Agent({ keepAlive: true, maxSockets: Math.ceil(Math.min(n, MOST_AT_ONCE) / nodes.length) }));
   try {
     return await Promise.all(Array.from({ length: n }, (_, i) => post(agents[i % nodes.length]!, nodes[i % nodes.length]!.base + path, bodyOf(i), i)));
   } finally {

@@ -2,6 +2,7 @@ import { createHmac, createSign, generateKeyPairSync, sign as signWith, type Key
 import t from 'tap';
 import { startApp } from '../../support/app.js';
 import type { Issued } from '../../support/client.js';
+import { figure } from '../../support/figures.js';
 
 const { app, client, account } = await startApp(t);
 const { keyring, mysql, signingKeys } = app.needs;
@@ -117,11 +118,15 @@ t.test('a token with nothing changed, signed here in the same way, is accepted',
 
 t.test(`none of ${Object.keys(forgeries).length} forged tokens is accepted, as header or as cookie`, async (t) => {
   const from = client();
+  let accepted = 0;
   for (const [what, token] of Object.entries(forgeries)) {
     const byHeader = await from.request('GET', '/api/auth/profile', { headers: { authorization: `Bearer ${token}` } });
     t.match(byHeader, { status: 401, body: { code: 'UNAUTHENTICATED' } }, what);
-    t.equal((await from.request('GET', '/api/auth/profile', { headers: { cookie: `idp_at=${token}` } })).status, 401, what);
+    const byCookie = await from.request('GET', '/api/auth/profile', { headers: { cookie: `idp_at=${token}` } });
+    t.equal(byCookie.status, 401, what);
+    if (byHeader.status === 200 || byCookie.status === 200) accepted += 1;
   }
+  figure(t, 'T54', { did: `${Object.keys(forgeries).length} forged tokens, as header and as cookie`, figure: `${accepted} accepted`, ok: accepted === 0 });
 });
 
 t.test('forged tokens cost less than a millisecond each', async (t) => {
@@ -130,7 +135,7 @@ t.test('forged tokens cost less than a millisecond each', async (t) => {
   const started = performance.now();
   for (const token of Object.values(forgeries)) await readAccessToken(app.needs, token);
   const each = (performance.now() - started) / Object.keys(forgeries).length;
-  t.ok(each < 1, `${each.toFixed(3)} ms`);
+  figure(t, 'T54', { did: 'the same, read directly', figure: `${each.toFixed(3)} ms each`, ok: each < 1 });
 });
 
 for (const alg of ['EdDSA', 'RS256']) {

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Reply } from '../../../src/http/call.js';
 import type { Incoming } from '../../../src/http/exchange.js';
 import { listen, type Server } from '../../../src/http/server.js';
+import { figure } from '../../support/figures.js';
 import { converse, exchange, request } from '../../support/raw.js';
 
 /** A server whose one handler is the test's. */
@@ -52,6 +53,7 @@ t.test('a line break in a header value ends no header', async (t) => {
   const { port } = await serve(t, ({ query }) => Promise.resolve({ status: 302, headers: { Location: decodeURIComponent(query) }, cookies: [`a=${decodeURIComponent(query)}`] }));
   const { headers } = await exchange(port, request('GET /?x%0d%0aX-Injected:%20y%0a%0d%0a%00'));
   t.notOk(headers.has('x-injected'));
+  figure(t, 'T48', { did: 'CR, LF and NUL in Location and Set-Cookie', figure: `${headers.has('x-injected') ? 1 : 0} headers more`, ok: !headers.has('x-injected') });
   t.same(headers.get('location'), ['xX-Injected: y']);
 });
 

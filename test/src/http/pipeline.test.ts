@@ -3,6 +3,7 @@ import { ERRORS } from '../../../src/errors.js';
 import { OPS_ROUTES } from '../../../src/ops/routes.js';
 import { PUBLIC_ROUTES } from '../../../src/routes.js';
 import { startApp } from '../../support/app.js';
+import { figure } from '../../support/figures.js';
 import { exchange, request, type RawReply } from '../../support/raw.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -34,6 +35,7 @@ function checkReply(t: Test, reply: RawReply, name: string): void {
 
 t.test('every path answers its own methods, and 405 with Allow to all others', async (t) => {
   const { app } = await startApp(t);
+  let [asked, dropped] = [0, 0];
   for (const [port, rows] of [[app.port, PUBLIC_ROUTES], [app.opsPort, OPS_ROUTES]] as const) {
     for (const path of new Set(rows.map((row) => row.path))) {
       const allowed = rows.filter((row) => row.path === path).map((row) => row.method.toUpperCase());
@@ -41,6 +43,8 @@ t.test('every path answers its own methods, and 405 with Allow to all others', a
         const reply = await exchange(port, request(`${method} ${path}`));
         checkReply(t, reply, `${method} ${path}`);
         t.equal(reply.closes, false, `${method} ${path}: the socket is kept`);
+        asked += 1;
+        if (reply.closes) dropped += 1;
         if (allowed.includes(method)) {
           // Where {name} stands for itself there may be nothing of that name.
           t.notOk([...(path.includes('{') ? [] : [404]), 405, 500, 503].includes(reply.status), `${method} ${path}: ${reply.status}`);
@@ -53,6 +57,7 @@ t.test('every path answers its own methods, and 405 with Allow to all others', a
       }
     }
   }
+  figure(t, 'T58', { did: `every path with ${METHODS.length} methods: ${asked} requests`, figure: `${dropped} sockets dropped, 405 with Allow wherever there is no row`, ok: dropped === 0 });
 });
 
 t.test('an unknown path is 404 with any method and any body', async (t) => {

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { startSender } from '../../../src/notify/sender.js';
 import { loadTemplates } from '../../../src/notify/templates.js';
+import { figure } from '../../support/figures.js';
 import { startMailServer, type Answer } from '../../support/mail.js';
 import { CODE, codeMail, counted, notifyNeeds, queue, rows, settled } from '../../support/notify.js';
 
@@ -116,6 +117,9 @@ t.test('what a user wrote neither adds a recipient nor a header, and arrives as 
   const texts = server.mails.map((mail) => mail.text.trim()).sort();
   const expected = names.map((name) => `Hello ${name.replace(/[\r\n]+/g, ' ')}${name.includes('\u202e') ? '\u202c' : ''}!`).sort();
   t.same(texts, expected);
+  const extra = server.mails.filter((mail) => mail.to.length !== 1 || mail.headers.filter((line) => /^(to|cc|bcc|subject):/i.test(line)).length !== 2).length;
+  const literal = texts.filter((text, i) => text === expected[i]).length;
+  figure(t, 'T56', { did: `${names.length} names with template code, markup and line breaks, by real mail`, figure: `${literal} as written, ${extra} mails with a recipient or header more`, ok: literal === names.length && extra === 0 });
 });
 
 t.test('a recipient that is not exactly one address gets nothing', async (t) => {
