@@ -10,7 +10,7 @@ import { join } from 'node:path';
 /** @typedef {'pass' | 'explained' | 'FAIL' | 'not measured'} Outcome */
 
 /** How a test file tells that it has figures. */
-const CARRIES = /from '[./]*\/figures\.js'/;
+const CARRIES = /from '[^']*\/figures\.js'/;
 const [OPEN, CLOSE] = ['<!-- figures: written by npm run test:faults -->', '<!-- /figures -->'];
 
 /** @param {string} file a compiled test */
