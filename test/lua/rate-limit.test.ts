@@ -22,14 +22,14 @@ t.test('of any number at once exactly max are let through, and the refused do no
 
 t.test('no window of the length ever holds more than max, at its edges neither', async (t) => {
   const windowMs = 300;
-  const taken: number[] = [];
+  const taken: { from: number; to: number }[] = [];
   for (const until = performance.now() + 1500; performance.now() < until; ) {
-    if ((await hit('idp:{b}:limit:x', 5, windowMs)).allowed) taken.push(performance.now());
+    const from = performance.now();
+    if ((await hit('idp:{b}:limit:x', 5, windowMs)).allowed) taken.push({ from, to: performance.now() });
   }
   t.ok(taken.length >= 20, `${taken.length} taken`);
-  // The moments are seen here a little later than Redis counted them; 5 ms more than cover that.
-  for (let i = 5; i < taken.length; i += 1) t.ok(taken[i]! - taken[i - 5]! > windowMs - 5);
-  const over = taken.filter((at, i) => i >= 5 && at - taken[i - 5]! <= windowMs - 5).length;
+  // Redis counted each somewhere between the two moments that are known here.
+  const over = taken.filter(({ to }, i) => i >= 5 && to - taken[i - 5]!.from < windowMs).length;
   figure(t, 'T11', { did: `a limit of 5 in ${windowMs} ms hammered for 1.5 s`, figure: `${taken.length} let through, ${over} windows with more than 5`, ok: over === 0 });
 });
 

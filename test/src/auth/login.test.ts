@@ -56,24 +56,27 @@ t.test('every session is new: nothing that the client sent is carried over', asy
   t.not((await victim.profile()).body['sessionId'], (await attacker.profile()).body['sessionId']);
 });
 
+/** Addresses that no password opens, each used once so that none is locked. */
+const kindsOf = async (round: number): Promise<Record<string, string>> => ({
+  known: (await account()).email,
+  deleted: (await account({ deletedAt: new Date() })).email,
+  disabled: (await account({ status: 'disabled' })).email,
+  withoutPassword: (await account({ passwordHash: null })).email,
+  unknown: `nobody-has-this-${round}@example.com`,
+  odd: `x' OR 1=${round} -- `,
+});
+
 t.test('the refusal of a wrong password has the same bytes and headers whatever account there is', async (t) => {
-  const kinds = {
-    known: (await account()).email,
-    deleted: (await account({ deletedAt: new Date() })).email,
-    disabled: (await account({ status: 'disabled' })).email,
-    withoutPassword: (await account({ passwordHash: null })).email,
-    unknown: 'nobody-has-this@example.com',
-    odd: "x' OR 1=1 -- ",
-  };
   const seen = new Map<string, string[]>();
   const rounds = scaled(1, 20);
-  for (const mode of Array.from({ length: rounds }, () => ['json', 'cookie'] as const).flat()) {
+  for (let round = 0; round < rounds * 2; round += 1) {
+    const [mode, kinds] = [round % 2 === 0 ? 'json' : 'cookie', await kindsOf(round)] as const;
     const shapes = await Promise.all(Object.entries(kinds).map(async ([kind, email]) => [kind, shapeOf(await stranger().login(email, WRONG, mode))] as const));
     for (const [kind, shape] of shapes) seen.set(shape, [...(seen.get(shape) ?? []), kind]);
   }
   t.equal(seen.size, 1, JSON.stringify([...seen]));
   t.match([...seen.keys()][0]!, /"status":401.*"code":"INVALID_CREDENTIALS"/);
-  figure(t, 'T06', { did: `${Object.keys(kinds).length} classes of address, wrong password, ${rounds * 2} times each, both deliveries`, figure: `${seen.size - 1} answers that differ in a byte`, ok: seen.size === 1 });
+  figure(t, 'T06', { did: `6 classes of address with a wrong password, ${rounds * 2} of each, both deliveries`, figure: `${seen.size - 1} answers that differ in a byte`, ok: seen.size === 1 });
 });
 
 /** All that a client sees of an answer, but for what is different each time. */
