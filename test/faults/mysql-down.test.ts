@@ -8,6 +8,7 @@ import { freshDatabase } from '../support/stores.js';
 
 const UNAVAILABLE = { status: 503, setCookies: [], body: { code: 'UNAVAILABLE', retryAfter: 1 } };
 const BACK_MS = 5000;
+const AT_ONCE = 6;
 
 for (const [mode, mostMs] of [['refuse', 250], ['hang', 1000]] as const) {
   t.test(`with MySQL that ${mode === 'hang' ? 'hangs' : 'refuses'}, everything that needs it is 503, never 401, and back within 5 s`, { timeout: 60_000 }, async (t) => {
@@ -31,26 +32,28 @@ for (const [mode, mostMs] of [['refuse', 250], ['hang', 1000]] as const) {
     await proxy.become(mode);
 
     for (let round = 0; round < 2; round += 1) {
-      await Promise.all([
-        within('login', () => app.client().login(email, password), UNAVAILABLE),
-        within('login with a wrong password', () => app.client().login(email, 'wrong'), UNAVAILABLE),
-        within('login of nobody', () => app.client().login('nobody@example.com', 'wrong'), UNAVAILABLE),
-        within('second factor', () => app.client().request('POST', '/api/auth/mfa/verify-login', { body: { mfaToken: 'x'.repeat(43), method: 'totp', code: '123456' } }), { status: /^(503|401)$/ }),
-        within('refresh', () => client.refresh(refreshToken), UNAVAILABLE),
-        within('refresh by cookie', () => browser.refreshByCookie(), UNAVAILABLE),
-        within('profile', () => client.profile(accessToken), UNAVAILABLE),
-        within('logout', () => client.request('POST', '/api/auth/logout', { headers: { authorization: `Bearer ${accessToken}` } }), UNAVAILABLE),
-        within('request of a deletion', () => client.request('POST', '/api/auth/account/delete-request', { headers: { authorization: `Bearer ${accessToken}` } }), UNAVAILABLE),
-        within('sign-up', () => app.client().request('POST', '/api/auth/register', { body: { email, password: 'a password of my own' } }), UNAVAILABLE),
-        within('request of a verification mail', () => app.client().request('POST', '/api/auth/email/resend', { body: { email } }), UNAVAILABLE),
-        within('proof of an address', () => app.client().request('POST', '/api/auth/email/verify', { body: { token: 'x' } }), UNAVAILABLE),
-        within('request of a password reset', () => app.client().request('POST', '/api/auth/password/forgot', { body: { email } }), UNAVAILABLE),
-        within('password reset', () => app.client().request('POST', '/api/auth/password/reset', { body: { token: 'x', password: 'a password of my own' } }), UNAVAILABLE),
-        within('request of a restore', () => client.request('POST', '/api/auth/account/restore-request', { body: { email } }), UNAVAILABLE),
-        within('restore of nobody', () => client.request('POST', '/api/auth/account/restore', { body: { email: 'nobody@example.com', otp: '12345678' } }), UNAVAILABLE),
-        within('live', () => client.request('GET', '/health/live'), { status: 200 }),
-        within('ready', () => client.request('GET', '/health/ready'), { status: 503, body: { status: 'unavailable' } }),
-      ]);
+      const requests = [
+        () => within('login', () => app.client().login(email, password), UNAVAILABLE),
+        () => within('login with a wrong password', () => app.client().login(email, 'wrong'), UNAVAILABLE),
+        () => within('login of nobody', () => app.client().login('nobody@example.com', 'wrong'), UNAVAILABLE),
+        () => within('second factor', () => app.client().request('POST', '/api/auth/mfa/verify-login', { body: { mfaToken: 'x'.repeat(43), method: 'totp', code: '123456' } }), { status: /^(503|401)$/ }),
+        () => within('refresh', () => client.refresh(refreshToken), UNAVAILABLE),
+        () => within('refresh by cookie', () => browser.refreshByCookie(), UNAVAILABLE),
+        () => within('profile', () => client.profile(accessToken), UNAVAILABLE),
+        () => within('logout', () => client.request('POST', '/api/auth/logout', { headers: { authorization: `Bearer ${accessToken}` } }), UNAVAILABLE),
+        () => within('request of a deletion', () => client.request('POST', '/api/auth/account/delete-request', { headers: { authorization: `Bearer ${accessToken}` } }), UNAVAILABLE),
+        () => within('sign-up', () => app.client().request('POST', '/api/auth/register', { body: { email, password: 'a password of my own' } }), UNAVAILABLE),
+        () => within('request of a verification mail', () => app.client().request('POST', '/api/auth/email/resend', { body: { email } }), UNAVAILABLE),
+        () => within('proof of an address', () => app.client().request('POST', '/api/auth/email/verify', { body: { token: 'x' } }), UNAVAILABLE),
+        () => within('request of a password reset', () => app.client().request('POST', '/api/auth/password/forgot', { body: { email } }), UNAVAILABLE),
+        () => within('password reset', () => app.client().request('POST', '/api/auth/password/reset', { body: { token: 'x', password: 'a password of my own' } }), UNAVAILABLE),
+        () => within('request of a restore', () => client.request('POST', '/api/auth/account/restore-request', { body: { email } }), UNAVAILABLE),
+        () => within('restore of nobody', () => client.request('POST', '/api/auth/account/restore', { body: { email: 'nobody@example.com', otp: '12345678' } }), UNAVAILABLE),
+        () => within('live', () => client.request('GET', '/health/live'), { status: 200 }),
+        () => within('ready', () => client.request('GET', '/health/ready'), { status: 503, body: { status: 'unavailable' } }),
+      ];
+      // Few at a time: the clients share the cores with the service, and their own work is no part of the figure.
+      for (let from = 0; from < requests.length; from += AT_ONCE) await Promise.all(requests.slice(from, from + AT_ONCE).map((send) => send()));
     }
     const crowd = await timed(() => Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? client.profile(accessToken) : client.refresh(refreshToken)))));
     t.same([...new Set(crowd.value.map(({ status }) => status))], [503], 'a hundred at once: 503 each');
