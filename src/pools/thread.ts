@@ -12,6 +12,9 @@ export interface ThreadOptions {
   log: Log;
 }
 
+/** A thread that has not answered its first job after so long, in ms, never will. */
+const START_MS = 5_000;
+
 /** One worker thread. */
 export interface Thread<Job, Result> {
   /** Rejects when the job throws or the thread dies. */
@@ -37,17 +40,33 @@ export function startThread<Job, Result>({ worker, concurrency, nice, setup, log
     recordTiming: false,
   });
   let isOver = false;
-  const end = (): Promise<void> => {
+  let first: Promise<unknown> | undefined;
+  const destroy = (): Promise<void> => {
     isOver = true;
     return pool.destroy();
+  };
+  /** Not before it is up: Node 20 aborts the whole process when a thread is ended that still loads its modules. */
+  const end = async (): Promise<void> => {
+    isOver = true;
+    let patience: NodeJS.Timeout | undefined;
+    await Promise.race([first, new Promise((resolve) => (patience = setTimeout(resolve, START_MS)))]);
+    clearTimeout(patience);
+    return destroy();
   };
   // Without a listener an error outside a job would end the process.
   pool.on('error', (error: unknown) => log.error({ err: error }, 'a worker thread failed outside a job'));
   pool.on('workerDestroy', () => {
     if (isOver) return;
     // Piscina would start another by itself, or give up on it: whoever keeps the threads decides.
-    end().catch(() => undefined);
+    destroy().catch(() => undefined);
     died();
   });
-  return { run: (job) => pool.run(job) as Promise<Result>, end };
+  return {
+    run(job) {
+      const result = pool.run(job) as Promise<Result>;
+      first ??= result.catch(() => undefined);
+      return result;
+    },
+    end,
+  };
 }

@@ -122,7 +122,7 @@ t.test('after a resize the wait is estimated for the new size', async (t) => {
 });
 
 t.test('a size that the machine has no memory for is refused in words, and nothing changes', async (t) => {
-  const pool = hashing(t, { hashThreads: 1, argon2MemoryKib: 2 ** 31 });
+  const pool = hashing(t, { hashThreads: 1, argon2MemoryKib: 2 ** 20 });
   t.throws(() => pool.resize(256, 'a test'), { code: 'INVALID_REQUEST', extras: { errors: [{ path: '/threads', message: /^must be less: so many need \d+ MiB more, and \d+ MiB are free$/ }] } }, 'a test');
   t.equal(pool.state().threads, 1);
 });
