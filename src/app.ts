@@ -43,7 +43,7 @@ import { createRedis } from './store/redis.js';
 import { loadScripts } from './store/scripts.js';
 import { liveSessionReader, refreshReader, rotator } from './store/sessions.js';
 import { findForLogin, type LoginQuery, type Seen } from './store/login-accounts.js';
-import { profileReader } from './store/profiles.js';
+import { liveProfileReader } from './store/profiles.js';
 
 export interface App {
   readonly port: number;
@@ -122,14 +122,14 @@ export async function buildApp(config: Config, log: Log, { strict = false }: Bui
     refreshState: refreshReader(mysql, idleMs(config), batchesOf('refresh')),
     rotate: rotator(mysql, idleMs(config), batchesOf('rotation')),
     liveSession: liveSessionReader(mysql, batchesOf('session')),
-    profile: profileReader(mysql, batchesOf('profile')),
+    liveProfile: liveProfileReader(mysql, batchesOf('profile')),
     apiDocument: renderDocument(createDocument(PUBLIC_ROUTES)),
     apiPage: createApiPage(),
   };
 
   const readToken = createTokenReader(needs);
   const guards: Guards = {
-    authenticate: (call) => authenticate({ liveSession: needs.liveSession, readToken }, call),
+    authenticate: (call, reads) => authenticate({ liveSession: needs.liveSession, liveProfile: needs.liveProfile, readToken }, call, reads),
     refreshSession: (call) => refreshSession(keyring, call),
     place: (call) => places.of(call),
     async limit(name, call) {

@@ -17,7 +17,7 @@ import type { Mysql } from './store/mysql.js';
 import type { Redis } from './store/redis.js';
 import type { Scripts } from './store/scripts.js';
 import type { liveSessionReader } from './store/sessions.js';
-import type { profileReader } from './store/profiles.js';
+import type { liveProfileReader } from './store/profiles.js';
 
 /** Everything that features may touch. A function takes the part it needs: `Pick<Deps, 'mysql' | 'clock'>`. */
 export interface Deps {
@@ -40,5 +40,5 @@ export interface Deps {
   readonly notify: Notify;
   readonly deletionValidators: DeletionValidators;
   readonly liveSession: ReturnType<typeof liveSessionReader>;
-  readonly profile: ReturnType<typeof profileReader>;
+  readonly liveProfile: ReturnType<typeof liveProfileReader>;
 }

@@ -1,6 +1,5 @@
 import { Type } from '@sinclair/typebox';
-import type { Deps } from '../deps.js';
-import { ApiError } from '../errors.js';
+import type { Profile as Read } from '../store/profiles.js';
 import { json } from '../http/call.js';
 import { userEndpoint } from '../http/endpoint.js';
 import { Email, Id, OrNull, time } from '../http/fields.js';
@@ -27,12 +26,8 @@ const Profile = Type.Object(
 export const profile = userEndpoint({
   tag: 'Account',
   summary: 'Who the caller is',
+  reads: 'profile',
   replies: { 200: Profile },
   errors: [],
-  handle: async ({ profile: read }: Pick<Deps, 'profile'>, call) => {
-    const found = await read(call.principal.userId);
-    // The account went between the two reads.
-    if (!found) throw new ApiError('UNAUTHENTICATED');
-    return json(200, { ...found, sessionId: call.principal.sessionId });
-  },
+  handle: (_needs, { principal }) => Promise.resolve(json(200, { ...(principal.read as Read), sessionId: principal.sessionId })),
 });

@@ -17,6 +17,8 @@ export interface Principal {
   sessionId: string;
   /** What carried the access token. */
   by: 'bearer' | 'cookie';
+  /** What the endpoint asked to be read with the session. */
+  read?: unknown;
 }
 
 /** One request as a plain value. Nothing below `http` sees a socket. */

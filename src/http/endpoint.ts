@@ -33,6 +33,9 @@ export interface Words {
   description?: string;
 }
 
+/** What is read of the caller while the session is checked: nothing else, or the profile in the same statement. */
+export type Reads = 'session' | 'profile';
+
 /** What an endpoint takes, what it answers, how it may fail and what it does. */
 export interface Endpoint<Needs> extends Words {
   body: TSchema | null;
@@ -41,6 +44,7 @@ export interface Endpoint<Needs> extends Words {
   params: Record<string, TString>;
   /** Whether the cookies are the whole request in cookie mode: then no body is read. */
   bareInCookieMode: boolean;
+  reads: Reads;
   replies: Replies;
   /** Codes that `handle` may throw; the pipeline adds those that the row's columns imply. */
   errors: readonly ErrorCode[];
@@ -57,24 +61,26 @@ interface Declaration<B, Q, P extends string, R> extends Words {
   query?: Q;
   params?: Record<P, TString>;
   bareInCookieMode?: boolean;
+  reads?: Reads;
   replies: R;
   errors: readonly ErrorCode[];
 }
 
 type MaybeSchema = TSchema | undefined;
 
-const declared = ({ tag, summary, description, body, query, params, bareInCookieMode, replies, errors }: Declaration<MaybeSchema, MaybeSchema, string, Replies>): Omit<Endpoint<never>, 'handle'> => ({
+const declared = ({ tag, summary, description, body, query, params, bareInCookieMode, reads, replies, errors }: Declaration<MaybeSchema, MaybeSchema, string, Replies>): Omit<Endpoint<never>, 'handle'> => ({
   ...{ tag, summary, replies, errors },
   ...(description === undefined ? {} : { description }),
   body: body ?? null,
   query: query ?? null,
   params: params ?? {},
   bareInCookieMode: bareInCookieMode ?? false,
+  reads: reads ?? 'session',
 });
 
 /** An endpoint that anyone may call. */
 export function endpoint<Needs, const R extends Replies, B extends MaybeSchema = undefined, Q extends MaybeSchema = undefined, P extends string = string>(
-  spec: Declaration<B, Q, P, R> & { handle: (needs: Needs, call: Call<Value<B, undefined>, Value<Q, Record<string, string>>, Record<P, string>>) => Promise<Answered<R>> },
+  spec: Omit<Declaration<B, Q, P, R>, 'reads'> & { handle: (needs: Needs, call: Call<Value<B, undefined>, Value<Q, Record<string, string>>, Record<P, string>>) => Promise<Answered<R>> },
 ): Endpoint<Needs> {
   return { ...declared(spec), handle: spec.handle };
 }

@@ -9,7 +9,7 @@ import type { Call, Delivery, Principal, Reply } from './call.js';
 import { clientAddresses } from './client.js';
 import { COOKIES, parseCookies } from './cookies.js';
 import { demandOwnSite, demandXsrf } from './csrf.js';
-import type { Row } from './endpoint.js';
+import type { Reads, Row } from './endpoint.js';
 import type { Answering, Incoming, Refusal } from './exchange.js';
 import { createPaths, paramsOf } from './paths.js';
 import { problem } from './problem.js';
@@ -17,8 +17,8 @@ import { matcher, validator } from './validate.js';
 
 /** What the pipeline asks of the features, since `http` knows none of them. */
 export interface Guards {
-  /** The holder of the call's access credential, or null. */
-  authenticate(call: Call): Promise<Principal | null>;
+  /** The holder of the call's access credential, with what the endpoint wants to know of it; or null. */
+  authenticate(call: Call, reads: Reads): Promise<Principal | null>;
   /** Counts the call against a limit; throws RATE_LIMITED. */
   limit(name: string, call: Call): Promise<void>;
   /** The session that a refresh cookie names, or null; nothing is looked up. */
@@ -76,7 +76,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     const { row } = bound;
     const call = open(incoming, row, params);
     if (row.who === 'user') {
-      call.principal = await guards.authenticate(call);
+      call.principal = await guards.authenticate(call, row.endpoint.reads);
       if (!call.principal) throw new ApiError('UNAUTHENTICATED');
     }
     checkCsrf(row, call);

@@ -6,12 +6,12 @@ const LANES = 2;
 
 /**
  * Turns many single reads of one event-loop turn into one: keys asked for within the turn are loaded
- * together, `most` at a time; some may be named twice. A key that `load` leaves out gives null.
+ * together, `most` at a time, each once; '' may stand among them and names nothing. A key that `load` leaves out gives null.
  */
-export function coalesce<K, V>(load: (keys: K[]) => Promise<Map<K, V>>, most: number, onBatch?: GatherOptions['onBatch']): (key: K) => Promise<V | null> {
-  return gather<K, V | null>(
+export function coalesce<V>(load: (keys: string[]) => Promise<Map<string, V>>, most: number, onBatch?: GatherOptions['onBatch']): (key: string) => Promise<V | null> {
+  return gather<string, V | null>(
     async (keys) => {
-      const found = await load(padded([...new Set(keys)]));
+      const found = await load(padded([...new Set(keys)], ''));
       return keys.map((key) => found.get(key) ?? null);
     },
     { most, lanes: LANES, onBatch },

@@ -221,6 +221,12 @@ export const isDuplicate = (error: unknown): boolean => isServerError(error) && 
 /** `?, ?, ?` for a list of n values. */
 export const marks = (n: number): string => Array.from({ length: n }, () => '?').join(', ');
 
+/**
+ * A derived table `wanted` of so many ids, to start a join from: an IN costs more than half again, since the server
+ * makes a range of each value.
+ */
+export const wanted = (n: number): string => `(${Array.from({ length: n }, () => 'SELECT CAST(? AS CHAR(36) CHARACTER SET ascii) COLLATE ascii_bin AS id').join(' UNION ALL ')}) wanted`;
+
 /** `(?, ?), (?, ?)` for rows of one width. */
 export const tuples = (rows: Value[][]): string => rows.map((row) => `(${marks(row.length)})`).join(', ');
 

@@ -1,6 +1,6 @@
 import { coalesce } from './coalesce.js';
 import { gather, type GatherOptions } from './gather.js';
-import { marks, padded, type Mysql, type Queryable, type Tx } from './mysql.js';
+import { marks, padded, wanted, type Mysql, type Queryable, type Tx } from './mysql.js';
 
 export interface NewSession {
   id: string;
@@ -72,9 +72,8 @@ async function findForRefresh(on: Queryable, ids: string[], idleMs: number): Pro
        s.user_id AS userId, s.amr, s.created_at AS authTime,
        TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), LEAST(s.absolute_expires_at, UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)) AS leftMs,
        u.id IS NOT NULL AS known, u.status = 'active' AND u.deleted_at IS NULL AS active, r.name AS role
-     FROM sessions s LEFT JOIN users u ON u.id = s.user_id
-     LEFT JOIN user_roles ur ON ur.user_id = u.id LEFT JOIN roles r ON r.id = ur.role_id
-     WHERE s.id IN (${marks(ids.length)})`,
+     FROM ${wanted(ids.length)} STRAIGHT_JOIN sessions s ON s.id = wanted.id LEFT JOIN users u ON u.id = s.user_id
+     LEFT JOIN user_roles ur ON ur.user_id = u.id LEFT JOIN roles r ON r.id = ur.role_id`,
     [idleMs * 1000, ...ids],
   );
   const readAt = performance.now();
@@ -211,13 +210,16 @@ export async function revokeAll(on: Queryable, userId: string, reason: RevokeRea
   return affected;
 }
 
+/** FROM and WHERE of so many sessions (`s`) and their accounts (`u`), if they are alive and active; `joins` go between. */
+export const liveSessions = (n: number, joins = ''): string => `
+  ${wanted(n)} STRAIGHT_JOIN sessions s ON s.id = wanted.id STRAIGHT_JOIN users u ON u.id = s.user_id ${joins}
+  WHERE s.revoked_at IS NULL AND s.deleted_at IS NULL AND s.expires_at > UTC_TIMESTAMP(3) AND u.status = 'active' AND u.deleted_at IS NULL`;
+
 /** Gives the user of a session that is alive and whose account is active; read anew for every request, since a revocation holds at once. */
 export function liveSessionReader(mysql: Mysql, onBatch?: GatherOptions['onBatch']): (id: string) => Promise<{ userId: string } | null> {
   return coalesce(async (ids: string[]) => {
     const rows = await mysql.rows<{ id: string; userId: string }>(
-      `SELECT s.id, s.user_id AS userId FROM sessions s JOIN users u ON u.id = s.user_id
-       WHERE s.id IN (${marks(ids.length)}) AND s.revoked_at IS NULL AND s.deleted_at IS NULL AND s.expires_at > UTC_TIMESTAMP(3)
-         AND u.status = 'active' AND u.deleted_at IS NULL`,
+      `SELECT s.id, s.user_id AS userId FROM ${liveSessions(ids.length)}`,
       ids,
     );
     return new Map(rows.map((row) => [row.id, row]));
