@@ -27,7 +27,7 @@ export interface Stage {
   readonly facts: Facts;
   /** Connections of a closed loop; also the statements in flight of the bare ones. */
   readonly connections: number;
-  /** Of one that logs in: enough to keep every hashing thread at work, and not so many that a login waits for long. */
+  /** Of one that logs in: on two cores as many as of the others. */
   readonly loginConnections: number;
   /** Load on the service, unless `target` is another. `program` is another load program, for several loads at a time. */
   load(ask: LoadAsk, program?: 0 | 1 | 2): Promise<LoadResult>;
@@ -58,7 +58,7 @@ export interface Seeded {
 }
 
 const CONNECTIONS = 64;
-const LOGINS_PER_THREAD = 16;
+const LOGINS_PER_THREAD = 32;
 const ACCOUNTS = 20_000;
 /** Accounts whose profiles or sessions are read in turn. */
 const READ = 256;
