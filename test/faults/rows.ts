@@ -19,7 +19,7 @@ export const ROWS = {
   T02: { threat: 'guesses at once on several nodes', must: 'reserve each guess before it is hashed', bound: 'verified guesses − threshold = 0; no right password accepted after the lock' },
   T03: { threat: 'a burst of right logins of one account', must: 'let them wait their turn', bound: '100 of 100 succeed, 100 sessions, no lock' },
   T04: { threat: 'a lock that holds on one way in only', must: 'keep one state for password, second factor, provider and proofs', bound: '0 tokens while locked', lacks: 'a reset of the password by mail is no guess: it is left open by design' },
-  T05: { threat: 'locking somebody out on purpose', must: 'leave sessions and refresh alone', bound: 'refresh 200 while locked', lacks: 'no message is sent to the owner of a locked account' },
+  T05: { threat: 'locking somebody out on purpose', must: 'leave sessions and refresh alone, and tell the owner once for each lock', bound: 'refresh 200 while locked; 1 message for a lock, ≤ 3 a day' },
   T06: { threat: 'telling accounts by status, headers or body', must: 'answer all alike', bound: '0 bytes of difference', lacks: '240 refusals; 5 × 200 were wished for' },
   T07: { threat: 'telling accounts by the time of a login, a sign-up or a request for a reset', must: 'do the same work for unknown addresses', bound: 'AUC 0.45–0.55 (locked addresses in the short run 0.37–0.63, as their sample is small), medians of refusals within 2 ms', lacks: 'measured without other load only' },
   T08: { threat: 'telling accounts by the time of restore-request', must: 'answer before the address is looked up', bound: 'AUC 0.45–0.55 (0.40–0.60 in the short run)' },
