@@ -31,10 +31,10 @@ export const ROWS = {
   // Refresh and sessions
   T14: { threat: 'one refresh token, many callers', must: 'rotate once', bound: '1 successor in each round, session alive' },
   T15: { threat: 'replay of a replaced refresh token', must: 'end the session outside of the overlap', bound: 'both kinds 401, their sessions revoked' },
-  T16: { threat: 'the newest token of a session that a replay ended', must: 'refuse it', bound: '0 accepted', lacks: 'the hammering is one volley, not 30 s' },
+  T16: { threat: 'the newest token of a session that a replay ended', must: 'refuse it', bound: '0 accepted' },
   T17: { threat: 'many rotations within a second', must: 'count generations, not seconds', bound: '0 replaced tokens accepted' },
   T18: { threat: 'a restart that forgets', must: 'keep nothing of it in memory', bound: '0 replaced or revoked tokens accepted' },
-  T19: { threat: 'refresh against the end of its session', must: 'let one wait for the other', bound: '0 tokens that work after the reply', lacks: 'raced against logout; against the deletion of the account only the order is tested' },
+  T19: { threat: 'refresh against the end of its session', must: 'let one wait for the other', bound: '0 tokens that work after the reply' },
   T20: { threat: 'a reply that is lost', must: 'refuse the direct predecessor for 2 s without ending the session', bound: '0 sessions lost within the overlap, ≤ 1 successor', lacks: 'the reply is thrown away by the client; no cut on the wire' },
   T21: { threat: 'an access token after its session ended', must: 'ask for the state of the session', bound: '0 accepted on any node' },
   T22: { threat: 'session fixation', must: 'make every value new', bound: '4 of 4 cookies are new' },
