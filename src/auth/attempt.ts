@@ -7,6 +7,7 @@ import { dropLapsedStrangers, lockByGate, lockSource, lockStranger } from '../st
 import type { LoginAccount, LoginQuery, Seen, Source } from '../store/login-accounts.js';
 import type { Gate, Penalty, StoredLock, Ticket } from './gate.js';
 import { identityHash, identityOf, sourceName } from './identity.js';
+import { tellOfLock } from './lock-notice.js';
 
 /** The reply to a failure that locks is held for so long: where the lock is written down differs, and time must not tell. */
 const LOCKING_MS = 100;
@@ -15,7 +16,7 @@ const LOCKING_MS = 100;
 const TICK_MS = 25;
 const nextTick = (call: Call, moment: number): number => call.receivedAt + Math.ceil((moment - call.receivedAt) / TICK_MS) * TICK_MS;
 
-export type AttemptNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'heldReplies'> & {
+export type AttemptNeeds = Pick<Deps, 'config' | 'keyring' | 'log' | 'metrics' | 'mysql' | 'clock' | 'heldReplies'> & {
   gate: Gate;
   /** Finds an account, together with those of other logins. */
   accountOf: (query: LoginQuery) => Promise<LoginAccount | null>;
@@ -76,11 +77,13 @@ function storedLock(account: LoginAccount, isFamiliar: boolean): Omit<StoredLock
 /** A lock that has just run out in MySQL still stands as far as Redis says: only an operator lifts one early. */
 const lockStands = (account: LoginAccount | null): boolean => account === null || account.lockMs > 0 || account.lockedByGate;
 
+type Wrong = 'INVALID_CREDENTIALS' | 'MFA_INVALID';
+
 /**
  * Counts a wrong guess, writes its lock through to MySQL and holds the reply.
  * @throws ApiError `code`, always, after the delay that the failure earned
  */
-export async function fail(needs: AttemptNeeds, attempt: Attempt, ticket: Ticket, code: 'INVALID_CREDENTIALS' | 'MFA_INVALID'): Promise<never> {
+export async function fail(needs: AttemptNeeds, attempt: Attempt, ticket: Ticket, code: Wrong): Promise<never> {
   const { gate, mysql, keyring, log, metrics, heldReplies } = needs;
   const { call } = attempt;
   const penalty = await gate.fail(ticket);
@@ -89,7 +92,7 @@ export async function fail(needs: AttemptNeeds, attempt: Attempt, ticket: Ticket
   const refusal = new ApiError(code);
   countRefusal(metrics, refusal);
   const lockMs = Math.max(penalty.ownLockMs, penalty.allLockMs);
-  if (lockMs > 0) await writeLock(needs, attempt, ticket, penalty);
+  if (lockMs > 0) await writeLock(needs, attempt, ticket, penalty, code);
   const locked = penalty.ownLockMs > 0;
   await record(mysql, { ...auditOf(keyring, attempt), status: 'failure', detail: { ...attempt.detail, outcome: code, locked } });
   log.info({ requestId: call.requestId, action: attempt.action, outcome: code, locked, ip: call.ip }, 'attempt refused');
@@ -98,12 +101,17 @@ export async function fail(needs: AttemptNeeds, attempt: Attempt, ticket: Ticket
   throw refusal;
 }
 
-/** Writes what was locked down in MySQL, where it outlives Redis. */
-async function writeLock({ gate, mysql, keyring, log }: AttemptNeeds, { account, email, source }: Attempt, ticket: Ticket, { ownLockMs, ownStep, allLockMs, allStep }: Penalty): Promise<void> {
+/** Writes what was locked down in MySQL, where it outlives Redis, and a message to the owner with it. */
+async function writeLock(needs: AttemptNeeds, { account, email, source, call }: Attempt, ticket: Ticket, { ownLockMs, ownStep, allLockMs, allStep }: Penalty, code: Wrong): Promise<void> {
+  const { gate, mysql, keyring, log } = needs;
   if (account) {
-    // For a familiar source's lock too: users.locked_until is where operators see a lock and lift it.
-    await lockByGate(mysql, account.id, { ms: Math.max(ownLockMs, allLockMs), step: allStep });
-    if (ownLockMs > 0 && ticket.bucket.source !== null) await lockSource(mysql, account.id, source, { ms: ownLockMs, step: ownStep });
+    const ms = Math.max(ownLockMs, allLockMs);
+    await mysql.transaction(async (tx) => {
+      // For a familiar source's lock too: users.locked_until is where operators see a lock and lift it.
+      const isNew = await lockByGate(tx, account.id, { ms, step: allStep });
+      if (ownLockMs > 0 && ticket.bucket.source !== null) await lockSource(tx, account.id, source, { ms: ownLockMs, step: ownStep });
+      if (isNew) await tellOfLock(tx, needs, call, account.id, { ms, guessed: code === 'MFA_INVALID' ? 'code' : 'password' });
+    });
   } else {
     await lockStranger(mysql, identityHash(keyring, email), { ms: allLockMs, step: allStep });
     await dropLapsedStrangers(mysql).catch((error: unknown) => log.debug({ err: error }, 'lapsed locks stay for now'));

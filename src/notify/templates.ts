@@ -28,6 +28,7 @@ export const TEMPLATES = {
   mfa_disabled: { critical: true, values: ['at', 'ipAddress', 'recoveryCodes'] },
   mfa_recovery_codes_replaced: { critical: true, values: ['at', 'ipAddress', 'recoveryCodes'] },
   mfa_recovery_code_used: { critical: true, values: ['at', 'ipAddress', 'recoveryCodes'] },
+  account_locked: { critical: true, values: ['at', 'ipAddress', 'lockedUntil', 'guessed'] },
   account_provider_linked: { critical: true, values: ['provider'] },
 } as const satisfies Record<string, { critical: boolean; only?: Channel; values: string[] }>;
 

@@ -1,5 +1,5 @@
 import { QUIET_DAYS, type Source } from './login-accounts.js';
-import { marks, type Queryable } from './mysql.js';
+import { marks, type Queryable, type Tx } from './mysql.js';
 
 /** A lock of the gate: how long, and which in a row; 0 leaves that as it is. */
 export interface Lock {
@@ -7,14 +7,19 @@ export interface Lock {
   step: number;
 }
 
-/** Writes a lock of the gate, unless a longer one stands; gate_locked_until tells it from one that an operator sets. */
-export async function lockByGate(on: Queryable, id: string, { ms, step }: Lock): Promise<void> {
-  await on.run(
+/**
+ * Writes a lock of the gate, unless a longer one stands; gate_locked_until tells it from one that an operator sets.
+ * Gives whether no lock stood before: true once for each lock, however many nodes write it.
+ */
+export async function lockByGate(tx: Tx, id: string, { ms, step }: Lock): Promise<boolean> {
+  const [row] = await tx.rows<{ wasOpen: unknown }>('SELECT locked_until IS NULL OR locked_until <= UTC_TIMESTAMP(3) AS wasOpen FROM users WHERE id = ? FOR UPDATE', [id]);
+  await tx.run(
     `UPDATE users SET lock_step = CASE WHEN ? > 0 THEN ? WHEN locked_until = gate_locked_until THEN lock_step ELSE 0 END,
        locked_until = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, gate_locked_until = locked_until
      WHERE id = ? AND (locked_until IS NULL OR locked_until < UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND)`,
     [step, step, ms * 1000, id, ms * 1000],
   );
+  return Boolean(row?.wasOpen);
 }
 
 export async function lockSource(on: Queryable, id: string, source: Source, { ms, step }: Lock): Promise<void> {

@@ -29,6 +29,15 @@ export async function insertNotification(tx: Tx, row: Waiting): Promise<void> {
   ]);
 }
 
+/** Messages of a template that were written to an account within 24 hours, by channel. */
+export async function countOfDay(on: Queryable, userId: string, template: string): Promise<Map<Channel, number>> {
+  const rows = await on.rows<{ channel: Channel; n: number }>(
+    'SELECT channel, COUNT(*) AS n FROM notification_outbox WHERE user_id = ? AND template = ? AND created_at > UTC_TIMESTAMP(3) - INTERVAL 1 DAY GROUP BY channel',
+    [userId, template],
+  );
+  return new Map(rows.map(({ channel, n }) => [channel, n]));
+}
+
 /** How many messages one claim takes at most. */
 export const BATCH = 8;
 

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { figure, scaled } from '../support/figures.js';
 import { openInbox } from '../support/inbox.js';
-import { startNodes } from '../support/nodes.js';
+import { startNodes, type Node } from '../support/nodes.js';
 import { brokenBuild } from '../support/racy.js';
 import { auc, compare, median, type Comparison, type Times } from '../support/ranks.js';
 
@@ -22,17 +22,22 @@ interface Experiment extends Comparison {
   memoryKib: number;
   /** Another build of src/main.js. */
   main?: string;
+  /** Which part of the logins that the service can do are under way beside it. */
+  load?: number;
 }
 
 /** Calls of an endpoint for known and unknown addresses, at a service of its own with as many known accounts. */
-async function timesOf(t: Test, { path, memoryKib, main, ...comparison }: Experiment): Promise<Times> {
+async function timesOf(t: Test, { path, memoryKib, main, load = 0, ...comparison }: Experiment): Promise<Times> {
   const { nodes, needs } = await startNodes(t, 1, { ...openInbox(t).settings, ARGON2_MEMORY_KIB: String(memoryKib), LOGIN_DELAYS_S: '0' }, main);
   const { body, status } = ENDPOINTS[path];
   const count = comparison.warm + comparison.rounds;
   const hash = await needs.hashing.hash('the password of everybody', { network: 'tests' });
   const values = Array.from({ length: count }, (_, i) => addressOf('known', i));
   await needs.mysql.run(`INSERT INTO users (id, email, password_hash, email_verified_at) VALUES ${values.map(() => '(UUID(), ?, ?, UTC_TIMESTAMP(3))').join(', ')}`, values.flatMap((email) => [email, hash]));
-  return compare(comparison, (lane) => {
+  const others = Array.from({ length: load > 0 ? 100 : 0 }, (_, i) => `loaded-${i}@example.com`);
+  if (others.length > 0) await needs.mysql.run(`INSERT INTO users (id, email, password_hash, email_verified_at) VALUES ${others.map(() => '(UUID(), ?, ?, UTC_TIMESTAMP(3))').join(', ')}`, others.flatMap((email) => [email, hash]));
+  const stop = load > 0 ? await startLogins(t, nodes[0]!, others, load) : () => Promise.resolve();
+  const times = await compare(comparison, (lane) => {
     const client = nodes[0]!.client({ ip: `198.51.100.${lane + 1}` });
     return async (kind, i) => {
       const answer = await client.request('POST', `/api/auth/${path}`, { body: { email: addressOf(kind, i), ...body } });
@@ -40,6 +45,33 @@ async function timesOf(t: Test, { path, memoryKib, main, ...comparison }: Experi
       return answer;
     };
   });
+  await stop();
+  return times;
+}
+
+/** Logs others in, as often as `load` says of what the node can do; the function returned ends that. */
+async function startLogins(t: Test, node: Node, emails: string[], load: number): Promise<() => Promise<void>> {
+  const client = node.client({ ip: '203.0.113.50' });
+  const login = (i: number): Promise<unknown> => client.login(emails[i % emails.length]!, 'the password of everybody');
+  let done = 0;
+  const until = performance.now() + 2000;
+  await Promise.all(Array.from({ length: 8 }, async () => {
+    while (performance.now() < until) await login((done += 1));
+  }));
+  const perSecond = (done / 2) * load;
+  t.comment(`${perSecond.toFixed(0)} of ${(done / 2).toFixed(0)} logins a second`);
+  const [began, first] = [performance.now(), done];
+  const running = new Set<Promise<unknown>>();
+  const timer = setInterval(() => {
+    for (const due = first + ((performance.now() - began) / 1000) * perSecond; done < due; done += 1) {
+      const one: Promise<unknown> = login(done).finally(() => running.delete(one));
+      running.add(one);
+    }
+  }, 5);
+  return async () => {
+    clearInterval(timer);
+    await Promise.all(running);
+  };
 }
 
 /** Both kinds are of one length. */
@@ -59,6 +91,11 @@ for (const path of Object.keys(ENDPOINTS) as (keyof typeof ENDPOINTS)[]) {
     figure(t, 'T07', { did: `${MANY.rounds} + ${MANY.rounds} calls of ${path} for known and unknown addresses in turn`, figure: said(times), ok: isHidden(auc(times)) });
   });
 }
+
+t.test('nor does it at four fifths of the load that the service can take', { skip: scaled(1, 0) === 1 && 'in the full run: it needs the machine to itself' }, async (t) => {
+  const times = await timesOf(t, { ...MANY, rounds: 500, lanes: 1, path: 'login', load: 0.8 });
+  figure(t, 'T07', { did: '500 + 500 calls of login for known and unknown addresses in turn, beside other logins at 80 % of the load', figure: said(times), ok: isHidden(auc(times)) });
+});
 
 // What the figure is worth: without the work that hides the answer it tells.
 const FEW = { rounds: 160, warm: 20, lanes: 4, memoryKib: 12288 };

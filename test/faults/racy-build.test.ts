@@ -1,6 +1,9 @@
 import t from 'tap';
 import { tally, WRONG } from '../support/attempts.js';
+import { openInbox } from '../support/inbox.js';
 import { startNodes } from '../support/nodes.js';
+import { times } from '../support/otp.js';
+import { signedIn, wrong } from '../support/owner.js';
 import { brokenBuild } from '../support/racy.js';
 import { volley, whileHeld } from '../support/races.js';
 
@@ -22,6 +25,24 @@ t.test('without the conditions of the rotation one token has several successors'
   const answers = await whileHeld(needs.mysql, () => volley(nodes, 30, '/api/auth/refresh', () => ({ refreshToken })));
   const successors = new Set(answers.filter(({ status }) => status === 200).map(({ body }) => body['refreshToken'])).size;
   t.ok(successors > 1, `${successors} successors`);
+});
+
+t.test('without the wait for a slot some right logins of a burst are refused', async (t) => {
+  const main = brokenBuild(t, 'dist/src/auth/gate.js', 'if (performance.now() > deadline)', 'if (deadline > 0)');
+  const { nodes, account } = await startNodes(t, 1, {}, main);
+  const { email, password } = await account();
+  const counts = tally(await volley(nodes, 100, '/api/auth/login', () => ({ email, password })));
+  t.ok(counts['LOGIN_THROTTLED']! > 0, JSON.stringify(counts));
+});
+
+t.test('without the count before the check more one-time codes are guessed at than lock', async (t) => {
+  const inbox = openInbox(t);
+  const main = brokenBuild(t, 'lua/otp-claim.lua', 'if failures >= maxFailures then return {2, failuresUntil - now} end', '');
+  const { nodes, account } = await startNodes(t, 1, inbox.settings, main);
+  const owner = await signedIn({ account, client: (options) => nodes[0]!.client(options) }, inbox);
+  const code = await owner.deletionCode();
+  const counts = tally(await times(30, () => owner.delete(wrong(code))));
+  t.ok(counts['OTP_INVALID']! > 5, JSON.stringify(counts));
 });
 
 t.test('a build is not taken for broken when the text to break is not there', (t) => {

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import t from 'tap';
-import { codeOf, tally } from '../support/attempts.js';
+import { codeOf, pause, tally } from '../support/attempts.js';
 import { figure, scaled } from '../support/figures.js';
 import { startNodes } from '../support/nodes.js';
 import { volley, whileHeld } from '../support/races.js';
@@ -69,10 +69,18 @@ t.test('a token that is newest when a replay ends its session is good for nothin
   const second = (await client.refresh(first['refreshToken'])).body;
   const newest = (await client.refresh(second['refreshToken'])).body;
   t.equal(codeOf(await client.refresh(first['refreshToken'])), 'REFRESH_TOKEN_INVALID');
-  const counts = tally(await volley(nodes, 1_000, REFRESH, () => ({ refreshToken: newest['refreshToken'] })));
-  t.same(counts, { REFRESH_SESSION_REVOKED: 1_000 });
+  // All at once, then on and on: what a window or a cache forgot would let one in later.
+  const spanMs = scaled(1_500, 30_000);
+  const answers = await volley(nodes, 1_000, REFRESH, () => ({ refreshToken: newest['refreshToken'] }));
+  const until = performance.now() + spanMs;
+  while (performance.now() < until) {
+    answers.push(...(await volley(nodes, 12, REFRESH, () => ({ refreshToken: newest['refreshToken'] }))));
+    await pause(50);
+  }
+  const counts = tally(answers);
+  t.same(counts, { REFRESH_SESSION_REVOKED: answers.length });
   const { status } = await nodes[1]!.client().profile(newest['accessToken'] as string);
-  figure(t, 'T16', { did: '1,000 refreshes with the newest token after a replay, on 3 nodes', figure: `${counts['OK'] ?? 0} accepted; its access token ${status}`, ok: !counts['OK'] && status === 401 });
+  figure(t, 'T16', { did: `${answers.length} refreshes with the newest token after a replay, within ${spanMs / 1000} s, on 3 nodes`, figure: `${counts['OK'] ?? 0} accepted; its access token ${status}`, ok: !counts['OK'] && status === 401 });
 });
 
 t.test('what was replaced or revoked stays so when every node is killed and Redis is emptied', async (t) => {

@@ -4,6 +4,7 @@ import { createClient } from '../support/client.js';
 import { count, seedDue, until } from '../support/due.js';
 import { figure, scaled } from '../support/figures.js';
 import { startNodes, type Node } from '../support/nodes.js';
+import { brokenBuild } from '../support/racy.js';
 
 /** Accounts that are due: 120 in the test suite, more in npm run test:faults or by hand (DUE=1000). A node purges some 50 a second. */
 const DUE = Number(process.env['DUE'] ?? scaled(120, 1_000));
@@ -48,4 +49,17 @@ t.test(`three nodes at their nightly task, the one at work killed: each of ${DUE
     if (node !== killed) await node.stop();
     t.same(users.flatMap(({ id, email }) => [id, email]).filter((word) => node.output().includes(word)), [], 'no log line names an account');
   }
+});
+
+t.test('without the turn and the lock of the row accounts are purged twice: the race is one', { timeout: 2 * PATIENCE_MS }, async (t) => {
+  const main = brokenBuild(t, 'dist/src/store/users.js', 'AND ${DUE} FOR UPDATE SKIP LOCKED', 'AND ? > 0', ['dist/src/store/schedules.js', 'AND (holder IS NULL OR holder = ? OR held_until <= UTC_TIMESTAMP(3))', 'AND ? IS NOT NULL']);
+  const due = 60;
+  const { needs, start } = await startNodes(t, 0, { ENABLE_RETENTION_CRON: '1' }, main);
+  await seedDue(needs.mysql, due);
+  await Promise.all([start(), start(), start()]);
+  t.ok(await until(async () => (await count(needs.mysql, 'users')) === 0, PATIENCE_MS));
+  const audit = (): Promise<number> => count(needs.mysql, 'audit_log', "action = 'account.purged'");
+  // The last of the three may still be at it.
+  await until(async () => (await audit()) > due, 3000);
+  t.ok((await audit()) > due, `${await audit()} purges of ${due} accounts`);
 });

@@ -11,7 +11,7 @@ const NOW = Date.UTC(2025, 10, 20, 12, 0, 0);
 const CODE = '48151623';
 const VALUES = {
   ...{ otp: CODE, expiresAt: '2025-11-20T12:15:00.000Z', gracePeriodDays: 30, restorableUntil: '2025-12-20T12:00:00.000Z', token: 'Zm9vYmFyYmF6', link: '' },
-  ...{ at: '2025-11-20T12:00:00.000Z', ipAddress: '2001:0db8:0000:0000:0000:0000:0000:0001', recoveryCodes: 10, provider: 'google' },
+  ...{ at: '2025-11-20T12:00:00.000Z', ipAddress: '2001:0db8:0000:0000:0000:0000:0000:0001', lockedUntil: '2025-11-20T12:15:00.000Z', guessed: 'password', recoveryCodes: 10, provider: 'google' },
 };
 const SHIPPED = new URL('../../../../templates/', import.meta.url).pathname;
 
