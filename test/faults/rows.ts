@@ -82,8 +82,8 @@ export const ROWS = {
   T61: { threat: 'failover of Redis', must: 'treat a replica as away, never let anybody in uncounted', bound: '503 only, back within 5 s', lacks: 'a replica by REPLICAOF; no cluster with a primary that is killed' },
   T62: { threat: 'Redis full or evicting', must: 'refuse logins, warn at the start', bound: '503, never let in; warned' },
   T63: { threat: 'nobody subscribes', must: 'keep events in outbox and stream', bound: 'all on the stream, once each by id' },
-  T64: { threat: 'MySQL away, hanging or cut', must: 'answer 503, never 401, and come back', bound: 'back within 5 s, 0 × 500', lacks: 'through a proxy that refuses, hangs and cuts; read-only, forced deadlocks and too many connections are not run' },
-  T65: { threat: 'SIGTERM under load', must: 'answer what was accepted, then end', bound: '0 requests without a reply, exit 0 within 10 s', lacks: 'one node; no rolling restart of three' },
+  T64: { threat: 'MySQL away, hanging, cut, killed, read-only, full or deadlocking', must: 'answer 503, never 401, and come back', bound: 'back within 5 s, 0 × 500, 0 double effects' },
+  T65: { threat: 'SIGTERM under load', must: 'answer what was accepted, then end', bound: '0 requests without a reply, exit 0 within 10 s' },
   T66: { threat: 'work that holds the event loop', must: 'stream and cap it', bound: 'p99 of the loop delay ≤ 20 ms' },
   T67: { threat: 'two hours of mixed load with a fault every minute', must: 'keep going', bound: '0 exits, memory flat', unmeasured: 'a soak needs the machine to itself for its time; it is work of its own' },
 } as const satisfies Record<`T${number}`, Row>;

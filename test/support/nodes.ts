@@ -38,11 +38,12 @@ export interface Nodes {
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 /**
- * n real processes of the service that share one database and one Redis of their own.
+ * n real processes of the service that share one database, of their own unless MYSQL_URL is among the settings, and one
+ * Redis of their own.
  * @param main another build of src/main.js
  */
 export async function startNodes(t: Teardown, n: number, settings: Record<string, string> = {}, main = MAIN): Promise<Nodes> {
-  const [mysqlUrl, redis] = await Promise.all([freshDatabase(t), ownRedis(t)]);
+  const [mysqlUrl, redis] = await Promise.all([settings['MYSQL_URL'] ?? freshDatabase(t), ownRedis(t)]);
   // One thread each: several nodes share this machine. The level is what the port is told at.
   const env = { ...testEnv(mysqlUrl, redis.url), HASH_THREADS: '1', MYSQL_CONNECTIONS: '8', LOG_LEVEL: 'info', ...settings };
   const config = loadConfig(env);
