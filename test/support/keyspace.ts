@@ -8,4 +8,6 @@ const holders = (redis: Redis) => (redis instanceof Cluster ? redis.nodes('maste
 export const everyKey = async (redis: Redis, pattern = '*'): Promise<string[]> => (await Promise.all(holders(redis).map((server) => server.keys(pattern)))).flat();
 
 /** Takes all that Redis knows from it, on every server. */
-export const flushEvery = async (redis: Redis): Promise<void> => void (await Promise.all(holders(redis).map((server) => server.flushall())));
+export async function flushEvery(redis: Redis): Promise<void> {
+  await Promise.all(holders(redis).map((server) => server.flushall()));
+}

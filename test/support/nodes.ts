@@ -22,6 +22,8 @@ export interface Node {
   client: (options?: { ip?: string; userAgent?: string }) => Client;
   /** Ends it; gives its exit code, null after a signal that it could not catch. */
   stop: (signal?: NodeJS.Signals) => Promise<number | null>;
+  /** Fulfilled with the same once it has ended, whoever wanted it. */
+  ended: Promise<number | null>;
 }
 
 export interface Nodes {
@@ -74,5 +76,5 @@ async function startNode(t: Teardown, main: string, env: Record<string, string>)
     void ended.then((code) => reject(new Error(`a node ended with ${code} while it started:\n${output}`)));
   });
   const base = `http://127.0.0.1:${port}`;
-  return { base, opsBase: `http://127.0.0.1:${opsPort}`, pid: child.pid!, output: () => output, client: (options) => createClient(base, options), stop };
+  return { base, opsBase: `http://127.0.0.1:${opsPort}`, pid: child.pid!, output: () => output, client: (options) => createClient(base, options), stop, ended };
 }
