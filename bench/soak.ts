@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { ROWS } from '../test/faults/rows.js';
-import { figureOf, soak } from '../test/soak/soak.js';
+import { figureOf, soak, type Plan } from '../test/soak/soak.js';
 
 const USAGE = `npm run soak -- [options]
 
@@ -21,7 +21,11 @@ async function run(minutes: number, everyMs: number, seed: number): Promise<numb
   say(`seed ${seed}: ${faults} faults in ${minutes} minutes`);
   try {
     const clock = (): string => new Date().toISOString().slice(11, 19);
-    const outcome = await soak(t, { seed, faults, everyMs, lastsMs: Math.min(3000, everyMs / 3), restMs: 60, onFault: (name, backMs, n) => say(`${clock()}  ${n}/${faults}  ${name}: back after ${backMs.toFixed(0)} ms`) });
+    const onFault: Plan['onFault'] = (name, backMs, n, complaints) => {
+      say(`${clock()}  ${n}/${faults}  ${name}: back after ${backMs.toFixed(0)} ms`);
+      for (const complaint of complaints) say(`  ✖ ${complaint}`);
+    };
+    const outcome = await soak(t, { seed, faults, everyMs, lastsMs: Math.min(3000, everyMs / 3), restMs: 60, onFault });
     say('');
     for (const [name, { times, slowestMs }] of [...outcome.faults].sort()) say(`${String(times).padStart(4)} × ${name}, back within ${slowestMs.toFixed(0)} ms`);
     say('');

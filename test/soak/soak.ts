@@ -16,8 +16,8 @@ export interface Plan {
   lastsMs: number;
   /** Mean pause of a user between two requests, in ms. */
   restMs: number;
-  /** Told of every fault once it is over. */
-  onFault?: (name: string, backMs: number, n: number) => void;
+  /** Told of every fault once it is over, with what was complained of since the one before. */
+  onFault?: (name: string, backMs: number, n: number, complaints: string[]) => void;
 }
 
 export interface Outcome {
@@ -54,6 +54,7 @@ export async function soak(t: Teardown, plan: Plan): Promise<Outcome> {
 
   const faults: Outcome['faults'] = new Map();
   const order = rounds(FAULTS, chance);
+  let told = 0;
   for (let n = 1; n <= plan.faults; n += 1) {
     const began = performance.now();
     await pause((plan.everyMs - plan.lastsMs) * 0.5);
@@ -65,7 +66,8 @@ export async function soak(t: Teardown, plan: Plan): Promise<Outcome> {
     if (backMs > BACK_MS) complaints.push(`back only ${backMs.toFixed(0)} ms after: ${fault.name}`);
     const { times = 0, slowestMs = 0 } = faults.get(fault.name) ?? {};
     faults.set(fault.name, { times: times + 1, slowestMs: Math.max(slowestMs, backMs) });
-    plan.onFault?.(fault.name, backMs, n);
+    plan.onFault?.(fault.name, backMs, n, complaints.slice(told));
+    told = complaints.length;
     await pause(Math.max(0, plan.everyMs - (performance.now() - began)));
   }
   const tookMs = performance.now() - started;
