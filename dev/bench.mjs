@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- …`: the benchmark suite against private servers with durable
- * settings. What stands behind `--` goes to the suite; `npm run bench -- crash …` and
- * `npm run bench -- retention …` run that program of bench/ instead.
+ * settings. What stands behind `--` goes to the suite; `npm run bench -- crash …`,
+ * `-- retention …` and `-- soak …` run that program of bench/ instead (`npm run soak` is the last).
  */
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';

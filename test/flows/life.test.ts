@@ -9,12 +9,13 @@ import { subjectOf } from '../../src/keyring.js';
 import { addRecoveryCodes } from '../support/accounts.js';
 import type { Answer, Issued } from '../support/client.js';
 import { parseCsv } from '../support/csv.js';
+import { everyKey } from '../support/keyspace.js';
 import { startMailServer } from '../support/mail.js';
 import { startNodes } from '../support/nodes.js';
 import { otherService, startProvider, type Heard } from '../support/outside.js';
 import { stored, wrong } from '../support/owner.js';
 import { until } from '../support/patience.js';
-import { everyKey, findInMysql, findInRedis, furnish } from '../support/personal.js';
+import { findInMysql, findInRedis, furnish } from '../support/personal.js';
 
 // One account from its first login to its purge, on two nodes with the limits of production: each part goes on where
 // the one before ended, and what it changed is read from MySQL.

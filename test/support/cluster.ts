@@ -40,6 +40,16 @@ export function dial(url: string): Redis | Cluster {
   return client;
 }
 
+/** How often servers answered an error of this kind since they started. */
+export async function errorsOf(servers: OwnRedis[], kind: string): Promise<number> {
+  const counts = servers.map(async ({ url }) => {
+    const admin = new Redis(url);
+    const stats = await admin.info('errorstats').finally(() => admin.disconnect());
+    return Number(new RegExp(`^errorstat_${kind}:count=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+  });
+  return (await Promise.all(counts)).reduce((sum, n) => sum + n, 0);
+}
+
 /** A cluster of its own: real servers that know each other, and share the slots equally. */
 export async function ownCluster(t: Teardown, { primaries: count = 3, replicas: copies = 0, partly = true, args = [] }: ClusterPlan = {}): Promise<OwnCluster> {
   const busPorts = new Map<number, number>();

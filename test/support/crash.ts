@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis as Client } from 'ioredis';
 import { issueCode } from '../../src/account/otp.js';
 import { createLog } from '../../src/log.js';
 import { createRedis, type Redis } from '../../src/store/redis.js';
 import { loadScripts } from '../../src/store/scripts.js';
 import type { Account } from './accounts.js';
+import { dial } from './cluster.js';
 import type { Node, Nodes } from './nodes.js';
 import { times } from './otp.js';
 import type { Teardown } from './stores.js';
@@ -43,7 +43,7 @@ export async function crashAmidDeletions(t: Teardown, { nodes, needs, account, s
   const log = createLog('silent');
   const redis = createRedis(server.url, log);
   await redis.connect();
-  const subscriber = new Client(server.url);
+  const subscriber = dial(server.url);
   t.teardown(() => [redis, subscriber].forEach((client) => client.disconnect()));
   const channel: string[] = [];
   subscriber.on('message', (_channel, text: string) => channel.push(text));

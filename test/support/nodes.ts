@@ -22,6 +22,8 @@ export interface Node {
   client: (options?: { ip?: string; userAgent?: string }) => Client;
   /** Ends it; gives its exit code, null after a signal that it could not catch. */
   stop: (signal?: NodeJS.Signals) => Promise<number | null>;
+  /** Fulfilled with the same once it has ended, whoever wanted it. */
+  ended: Promise<number | null>;
 }
 
 export interface Nodes {
@@ -38,11 +40,12 @@ export interface Nodes {
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 /**
- * n real processes of the service that share one database and one Redis of their own.
+ * n real processes of the service that share one database, of their own unless MYSQL_URL is among the settings, and one
+ * Redis of their own.
  * @param main another build of src/main.js
  */
 export async function startNodes(t: Teardown, n: number, settings: Record<string, string> = {}, main = MAIN): Promise<Nodes> {
-  const [mysqlUrl, redis] = await Promise.all([freshDatabase(t), ownRedis(t)]);
+  const [mysqlUrl, redis] = await Promise.all([settings['MYSQL_URL'] ?? freshDatabase(t), ownRedis(t)]);
   // One thread each: several nodes share this machine. The level is what the port is told at.
   const env = { ...testEnv(mysqlUrl, redis.url), HASH_THREADS: '1', MYSQL_CONNECTIONS: '8', LOG_LEVEL: 'info', ...settings };
   const config = loadConfig(env);
@@ -73,5 +76,5 @@ async function startNode(t: Teardown, main: string, env: Record<string, string>)
     void ended.then((code) => reject(new Error(`a node ended with ${code} while it started:\n${output}`)));
   });
   const base = `http://127.0.0.1:${port}`;
-  return { base, opsBase: `http://127.0.0.1:${opsPort}`, pid: child.pid!, output: () => output, client: (options) => createClient(base, options), stop };
+  return { base, opsBase: `http://127.0.0.1:${opsPort}`, pid: child.pid!, output: () => output, client: (options) => createClient(base, options), stop, ended };
 }

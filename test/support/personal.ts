@@ -1,9 +1,9 @@
 import { v4 as uuid } from 'uuid';
 import type { Deps } from '../../src/deps.js';
 import type { Mysql } from '../../src/store/mysql.js';
-import { Cluster } from 'ioredis';
 import type { Redis } from '../../src/store/redis.js';
 import { addRecoveryCodes, addTotp, type Account } from './accounts.js';
+import { everyKey } from './keyspace.js';
 
 /** Gives an account a row of each kind that its owner can see, with these names; the function returned shows the code of its authenticator app. */
 export async function furnish({ mysql, keyring }: Pick<Deps, 'mysql' | 'keyring'>, { id }: Pick<Account, 'id'>, names: string[]): Promise<(at?: number) => string> {
@@ -41,9 +41,6 @@ export async function findInMysql(mysql: Mysql, words: (string | Buffer)[]): Pro
   }
   return [...new Set(found)];
 }
-
-/** Every key: `KEYS` tells those of one node. */
-export const everyKey = async (redis: Redis): Promise<string[]> => (redis instanceof Cluster ? (await Promise.all(redis.nodes('master').map((node) => node.keys('*')))).flat() : redis.keys('*'));
 
 /** Every key of Redis that holds one of the words in its name or value. */
 export async function findInRedis(redis: Redis, words: string[]): Promise<string[]> {

@@ -24,9 +24,17 @@ export async function startProxy(t: Teardown, target: string): Promise<Proxy> {
   let port = 0;
 
   const carry = (from: Socket, to: Socket): void => {
-    from.on('data', (bytes) => setTimeout(() => mode === 'pass' && to.writable && to.write(bytes), latency));
+    // What comes later never overtakes, even when the delay is taken away meanwhile.
+    let dueAt = 0;
+    let last = Promise.resolve();
+    const inTurn = (work: () => unknown): void => {
+      dueAt = Math.max(dueAt, performance.now() + latency);
+      const due = new Promise((resolve) => setTimeout(resolve, dueAt - performance.now()));
+      last = last.then(() => due).then(() => void work());
+    };
+    from.on('data', (bytes) => inTurn(() => mode === 'pass' && to.writable && to.write(bytes)));
     from.on('error', () => undefined);
-    from.on('close', () => setTimeout(() => to.destroy(), latency));
+    from.on('close', () => inTurn(() => to.destroy()));
   };
   const open = async (): Promise<void> => {
     server = createServer({ noDelay: true }, (near) => {

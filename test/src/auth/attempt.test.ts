@@ -5,6 +5,7 @@ import { codeOf, lockOut, pause, strangers, WRONG } from '../../support/attempts
 import { startApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
 import { figure } from '../../support/figures.js';
+import { flushEvery } from '../../support/keyspace.js';
 
 const { app, client, account } = await startApp(t, { LOGIN_DELAYS_S: '0' });
 const { mysql, redis } = app.needs;
@@ -31,7 +32,7 @@ t.test('strangers cannot lock the owner out of a familiar source', async (t) => 
   t.equal(codeOf(await stranger().login(email, password)), 'ACCOUNT_LOCKED');
   t.equal(codeOf(await owner.login(email, password)), 'OK');
   t.equal(codeOf(await stranger().login(email, password)), 'ACCOUNT_LOCKED', 'and the owner does not let them in again');
-  await redis.flushall();
+  await flushEvery(redis);
   t.equal(codeOf(await stranger().login(email, password)), 'ACCOUNT_LOCKED', 'MySQL knows the lock when Redis has lost it');
   t.equal(codeOf(await owner.login(email, password)), 'OK');
 });
@@ -75,7 +76,7 @@ t.test('failures from a familiar source lock that source and everybody else', as
   t.equal(codeOf(await stranger().login(email, password)), 'ACCOUNT_LOCKED');
   t.equal(codeOf(await second.login(email, password)), 'OK', 'other familiar sources have buckets of their own');
   t.equal(codeOf(await owner.login(email, password)), 'ACCOUNT_LOCKED', 'which do not clear the lock');
-  await redis.flushall();
+  await flushEvery(redis);
   t.equal(codeOf(await owner.login(email, password)), 'ACCOUNT_LOCKED', 'MySQL knows the lock when Redis has lost it');
 });
 
@@ -89,7 +90,7 @@ t.test('the lock of a familiar source holds although logins from another clear t
   await second.login(email, password);
   await owner.login(email, WRONG);
   for (let i = 0; i < 3; i += 1) t.equal(codeOf(await owner.login(email, password)), 'ACCOUNT_LOCKED');
-  await redis.flushall();
+  await flushEvery(redis);
   t.equal(codeOf(await owner.login(email, password)), 'ACCOUNT_LOCKED');
 });
 
@@ -149,6 +150,6 @@ t.test('locks stored in MySQL hold for familiar sources too when these have no b
   await owner.login(email, password);
   for (let i = 0; i < 5; i += 1) await plain.client({ ip: '198.51.100.9' }).login(email, WRONG);
   t.equal(codeOf(await owner.login(email, password)), 'ACCOUNT_LOCKED');
-  await plain.app.needs.redis.flushall();
+  await flushEvery(plain.app.needs.redis);
   t.equal(codeOf(await owner.login(email, password)), 'ACCOUNT_LOCKED');
 });

@@ -3,6 +3,7 @@ import { codeOf, lockOut, pause, strangers, tally, timed, WRONG } from '../../su
 import { startApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
 import { figure } from '../../support/figures.js';
+import { everyKey, flushEvery } from '../../support/keyspace.js';
 
 // Delays of 50, 100 and 200 ms; locks of 0.6, 1.2 and 1.8 s.
 const { app, client, account } = await startApp(t, { LOGIN_DELAYS_S: '0.05,0.1,0.2', LOCKOUT_MINUTES: '0.01,0.02,0.03' });
@@ -93,8 +94,8 @@ t.test('hammering at the end of a lock does not reset its steps', async (t) => {
 t.test('the counts are forgotten after 24 quiet hours, which begin when the last lock or delay ends', async (t) => {
   const { email } = await account();
   const from = stranger();
-  const ttl = async (): Promise<number> => Math.max(...(await Promise.all((await redis.keys('idp:*:gate:all')).map((key) => redis.pttl(key)))));
-  await redis.flushall();
+  const ttl = async (): Promise<number> => Math.max(...(await Promise.all((await everyKey(redis, 'idp:*:gate:all')).map((key) => redis.pttl(key)))));
+  await flushEvery(redis);
   await from.login(email, WRONG);
   const day = 24 * 3600_000;
   const quiet = await ttl();
@@ -107,7 +108,7 @@ t.test('every key of the gate has the prefix and a life, and no key holds an add
   const { email, password } = await account();
   await stranger().login(email, password);
   await stranger().login(email, WRONG);
-  for (const key of await redis.keys('*')) {
+  for (const key of await everyKey(redis)) {
     t.match(key, /^idp:\{[\w-]{43}\}:(gate|held):/);
     t.ok((await redis.pttl(key)) > 0, 'has a TTL');
   }

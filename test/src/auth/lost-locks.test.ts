@@ -4,6 +4,7 @@ import { KEYS } from '../../../src/store/redis.js';
 import { codeOf, lockOut, pause, strangers, WRONG } from '../../support/attempts.js';
 import { startApp } from '../../support/app.js';
 import { figure } from '../../support/figures.js';
+import { everyKey, flushEvery } from '../../support/keyspace.js';
 
 // Locks of 0.72, 1.44 and 2.16 s.
 const { app, client, account } = await startApp(t, { LOGIN_DELAYS_S: '0', LOCKOUT_MINUTES: '0.012,0.024,0.036' });
@@ -19,7 +20,7 @@ t.test('a flushed Redis tells no known address from an unknown one: locks stand,
   const unknown = 'nobody@lost.example';
   const both = [known, unknown];
   await Promise.all(both.map((email) => lockOut(stranger(), email)));
-  await redis.flushall();
+  await flushEvery(redis);
   const refusals = await Promise.all(both.map((email) => stranger().login(email, WRONG)));
   for (const answer of refusals) t.match(answer, { status: 429, body: { code: 'ACCOUNT_LOCKED', retryAfter: 1 } });
   const standing = refusals.filter((answer) => codeOf(answer) === 'ACCOUNT_LOCKED').length;
@@ -31,7 +32,7 @@ t.test('a flushed Redis tells no known address from an unknown one: locks stand,
     const left = await leftOf(email);
     t.ok(left > 1000 && left <= 1440, `by the second step: ${left} ms`);
   }
-  await redis.flushall();
+  await flushEvery(redis);
   await pause(1480);
   for (const email of both) {
     await stranger().login(email, WRONG);
@@ -45,11 +46,11 @@ t.test('a familiar source keeps its steps through a flush as well', async (t) =>
   const owner = stranger();
   await owner.login(email, password);
   await lockOut(owner, email);
-  await redis.flushall();
+  await flushEvery(redis);
   t.equal(codeOf(await owner.login(email, password)), 'ACCOUNT_LOCKED');
   await pause(750);
   await owner.login(email, WRONG);
-  const [key] = (await redis.keys(`idp:{${identityOf(keyring, email)}}:gate:*`)).filter((name) => !name.endsWith(':all'));
+  const [key] = (await everyKey(redis, `idp:{${identityOf(keyring, email)}}:gate:*`)).filter((name) => !name.endsWith(':all'));
   const left = Number(await redis.hget(key!, 'lockedUntil')) - Date.now();
   t.ok(left > 1000 && left <= 1440, `${left} ms`);
 });
@@ -60,7 +61,7 @@ t.test('a success makes MySQL forget the steps: after a flush the next lock is t
   await pause(750);
   t.equal(codeOf(await stranger().login(email, password)), 'OK');
   t.same(await mysql.rows('SELECT lock_step AS step FROM users WHERE id = ?', [id]), [{ step: 0 }]);
-  await redis.flushall();
+  await flushEvery(redis);
   for (let i = 0; i < 4; i += 1) t.equal(codeOf(await stranger().login(email, WRONG)), 'INVALID_CREDENTIALS');
   t.equal(codeOf(await stranger().login(email, password)), 'OK', 'four failures lock nobody');
 });
@@ -78,7 +79,7 @@ t.test('lifting a lock by hand forgets its steps too, whatever Redis lost', asyn
   const { id, email, password } = await account();
   await lockOut(stranger(), email);
   await mysql.run('UPDATE users SET locked_until = NULL WHERE id = ?', [id]);
-  await redis.flushall();
+  await flushEvery(redis);
   for (let i = 0; i < 4; i += 1) t.equal(codeOf(await stranger().login(email, WRONG)), 'INVALID_CREDENTIALS');
   t.equal(codeOf(await stranger().login(email, password)), 'OK');
 });
@@ -89,7 +90,7 @@ t.test('what is over for a day counts no longer', async (t) => {
   for (const email of [known.email, unknown]) await lockOut(stranger(), email);
   await mysql.run('UPDATE users SET locked_until = UTC_TIMESTAMP(3) - INTERVAL 25 HOUR, gate_locked_until = locked_until WHERE id = ?', [known.id]);
   await mysql.run('UPDATE stranger_locks SET locked_until = UTC_TIMESTAMP(3) - INTERVAL 25 HOUR WHERE identity = ?', [identityHash(keyring, unknown)]);
-  await redis.flushall();
+  await flushEvery(redis);
   for (const email of [known.email, unknown]) for (let i = 0; i < 5; i += 1) t.equal(codeOf(await stranger().login(email, WRONG)), 'INVALID_CREDENTIALS');
 });
 

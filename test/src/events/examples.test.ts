@@ -2,7 +2,11 @@ import { spawn } from 'node:child_process';
 import t, { type Test } from 'tap';
 import { createDeletionValidators } from '../../../src/events/validators.js';
 import { loadHandlers } from '../../../src/events/handlers.js';
-import { ANN, BOB, commitEvent, openNode, openStores, pause, relayOn, unpublished, until } from './node.js';
+import { freshDatabase, oneRedis } from '../../support/stores.js';
+import { ANN, BOB, commitEvent, openNode, pause, relayOn, unpublished, until } from './node.js';
+
+/** The examples dial one server. */
+const openStores = async (t: Test) => ({ mysql: await freshDatabase(t), redis: (await oneRedis(t)).url });
 
 /** Runs an example of the documents as it stands there, and gives the lines it prints. */
 function runExample(t: Test, name: string, env: Record<string, string>): string[] {

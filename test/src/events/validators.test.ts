@@ -3,6 +3,7 @@ import t, { type Test } from 'tap';
 import { loadHandlers } from '../../../src/events/handlers.js';
 import { createDeletionValidators, DEADLINE_MS, type DeletionValidators } from '../../../src/events/validators.js';
 import { ANN, listen, openNode, openStores, pause, type Node } from './node.js';
+import { everyKey } from '../../support/keyspace.js';
 
 interface Question {
   id: string;
@@ -41,7 +42,7 @@ async function timed(validators: DeletionValidators) {
 }
 
 const keysWithoutTtl = async ({ redis }: Node): Promise<string[]> => {
-  const keys = await redis.keys('*');
+  const keys = await everyKey(redis);
   const ttls = await Promise.all(keys.map((key) => redis.pttl(key)));
   return keys.filter((_, index) => ttls[index] === -1);
 };

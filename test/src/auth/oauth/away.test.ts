@@ -2,7 +2,7 @@ import t from 'tap';
 import { pause } from '../../../support/attempts.js';
 import { fragmentOf, openBrowser, startOAuthApp, type Step } from '../../../support/oidc.js';
 import { startProxy } from '../../../support/proxy.js';
-import { freshDatabase, ownRedis } from '../../../support/stores.js';
+import { freshDatabase, oneRedis } from '../../../support/stores.js';
 
 const codeOf = ({ text }: Step): unknown => (JSON.parse(text) as { code: unknown }).code;
 
@@ -71,7 +71,7 @@ t.test('a slow provider is waited for as long as the setting says', async (t) =>
 });
 
 t.test('without Redis nobody begins or ends a sign-in, and without MySQL the client is told', async (t) => {
-  const [mysqlUrl, redisUrl] = [await freshDatabase(t), (await ownRedis(t)).url];
+  const [mysqlUrl, redisUrl] = [await freshDatabase(t), (await oneRedis(t)).url];
   const [mysql, redis] = [await startProxy(t, mysqlUrl), await startProxy(t, redisUrl)];
   const { oidc, start, signIn } = await startOAuthApp(t, { MYSQL_URL: mysql.via(mysqlUrl), REDIS_URL: redis.via(redisUrl) });
   oidc.people['dan'] = { email: 'dan@example.com', email_verified: true };

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap';
 import { codeOf } from '../../../support/attempts.js';
 import { openInbox } from '../../../support/inbox.js';
+import { everyKey, flushEvery } from '../../../support/keyspace.js';
 import { fragmentOf, openBrowser, startOAuthApp, type Step } from '../../../support/oidc.js';
 import { exchange } from '../../../support/raw.js';
 
@@ -104,10 +105,10 @@ t.test('two sign-ins at once of a person who is new make one account and two ses
 });
 
 t.test('a flow that waits is kept for ten minutes, without its state and without a word in clear', async (t) => {
-  await redis.flushall();
+  await flushEvery(redis);
   const { location } = await openBrowser('ann-1').visit(start({ state: 'client-state' }));
   const state = new URL(location!).searchParams.get('state')!;
-  const [key, ...others] = await redis.keys('idp:*:oauth');
+  const [key, ...others] = await everyKey(redis, 'idp:*:oauth');
   t.same(others, []);
   t.notMatch(key, state);
   const left = await redis.pttl(key!);
