@@ -76,7 +76,7 @@ export const ROWS = {
   T56: { threat: 'templates in names', must: 'insert them as data', bound: 'as written, 1 recipient, 0 headers more' },
   T57: { threat: 'SQL and commands of Redis in any field', must: 'treat it as data', bound: '0 × 500, none slow' },
   T58: { threat: 'unknown paths and methods', must: 'answer 404 or 405 with Allow', bound: '0 dropped sockets, no banner' },
-  T59: { threat: 'secrets in logs and stores', must: 'write none', bound: '0 found', lacks: 'one file issues and searches; the whole suite does not run with marked secrets' },
+  T59: { threat: 'secrets in logs and stores', must: 'write none', bound: '0 found' },
   // Infrastructure
   T60: { threat: 'Redis forgets its scripts', must: 'send them again', bound: '0 errors seen by clients' },
   T61: { threat: 'failover of Redis', must: 'treat a replica as away, never let anybody in uncounted', bound: '503 only, back within 5 s', lacks: 'a replica by REPLICAOF; no cluster with a primary that is killed' },
