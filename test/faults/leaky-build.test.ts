@@ -14,7 +14,7 @@ import type { Teardown } from '../support/stores.js';
 async function searched(run: (t: Teardown) => Promise<void>): Promise<string[]> {
   const ends: (() => unknown)[] = [];
   try {
-    await run({ teardown: (end) => void ends.unshift(end) });
+    await run({ teardown: (end) => ends.unshift(end) });
   } finally {
     for (const end of ends) await end();
   }
@@ -28,7 +28,9 @@ async function use(service: Pick<Nodes, 'account'> & { client: () => Client }): 
 }
 
 t.test('a service that holds its tongue is not found to leak', async (t) => {
-  t.same(await searched(async (scope) => void (await use(await startApp(scope)))), []);
+  t.same(await searched(async (scope) => {
+    await use(await startApp(scope));
+  }), []);
 });
 
 t.test('a token in a column, a password in a key or a value, and a token cut short in the log are found', async (t) => {

@@ -16,7 +16,7 @@ const residentMiB = (pid: number): number => Number(/^VmRSS:\s+(\d+) kB/m.exec(r
 const JSON_TYPE = 'Content-Type: application/json';
 const AT_ONCE = 200;
 /** Requests, and as many before them: what caches, code and stacks take once is taken then. */
-const [REQUESTS, WARM_UP] = [scaled(3_000, 100_000), scaled(1_000, 50_000)];
+const [REQUESTS, WARM_UP] = [scaled(3_000, 100_000), scaled(1_000, 20_000)];
 /** How much more memory may be in use afterwards: in the short run what is taken once is a large part. */
 const MORE = scaled(0.25, 0.05);
 

@@ -64,7 +64,9 @@ export class Secrets {
 }
 
 /** The first name that a secret got stays. */
-const note = (known: Map<string, string>, secret: string, what: string): void => void (known.has(secret) || known.set(secret, what));
+function note(known: Map<string, string>, secret: string, what: string): void {
+  if (!known.has(secret)) known.set(secret, what);
+}
 
 /** Those of this process. */
 const own = new Secrets();

@@ -45,7 +45,7 @@ t.test('the reader of bodies and JSON.parse agree, but for what is refused on pu
   });
   const names = fc.array(fc.constantFrom('a', 'b', 'c', '', 'é', '__proto__', '\\"', '\n'), { maxLength: 6 });
   tried += holds(t, 'an object is refused when two of its names are equal, however they are spelt', fc.tuple(names, fc.boolean()), ([list, escaped]) => {
-    const spell = (name: string, i: number): string => (escaped && i % 2 ? `"${[...name].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')}"` : JSON.stringify(name));
+    const spell = (name: string, i: number): string => (escaped && i % 2 ? `"${name.replace(/[^]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)}"` : JSON.stringify(name));
     const text = `[{${list.map((name, i) => `${spell(name, i)}:{"a":${i}}`).join(',')}}]`;
     const isFine = new Set(list).size === list.length && !list.includes('__proto__');
     return isFine ? isDeepStrictEqual(parse(text), JSON.parse(text)) : isRefusal(thrown(() => parse(text)));
