@@ -9,9 +9,9 @@
  * `npm run test:faults` (--faults) runs the tests that carry rows of test/faults/rows.ts,
  * with larger counts, and prints the table; without words it also writes docs/faults.md.
  */
-import { readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { run } from './child.mjs';
 import { carriesFigures, countOutcomes, judge, linesOf, publish, readFigures } from './faults.mjs';
 import { prepare, ROOT } from './prepare.mjs';
@@ -91,7 +91,9 @@ async function test() {
 
   const replies = join(HOME, 'replies');
   const figures = join(HOME, 'figures');
-  for (const folder of [replies, figures]) rmSync(folder, { recursive: true, force: true });
+  const secrets = join(HOME, 'secrets');
+  const outputs = join(HOME, 'outputs');
+  for (const folder of [replies, figures, secrets, outputs]) rmSync(folder, { recursive: true, force: true });
   const services = await startServices(HOME, { ...progress, durable: false, fresh: true });
   const env = {
     TAP_TIMEOUT: isFaults ? '480' : '120',
@@ -106,6 +108,9 @@ async function test() {
     REPLIES_FOLDER: replies,
     // Where they note what they measured, for the table of faults.
     FIGURES_FOLDER: figures,
+    // Where they note the secrets that they used and where they were looked for; and what they printed, kept for the same file.
+    SECRETS_FOLDER: secrets,
+    OUTPUTS_FOLDER: outputs,
   };
   const began = performance.now();
   const suite = runSuite(files, {
@@ -115,13 +120,23 @@ async function test() {
     // Figures of time are those of a file that has the machine to itself.
     jobs: Number(process.env.TEST_JOBS) || (isFaults ? 1 : os.availableParallelism()),
     onChange: (running) => show(running.length ? `${total.passed} passed, ${total.failed} failed; running ${running.map(nameOf).join(', ')}` : ''),
-    onVerdict: (verdict) => report(verdict, nameOf(verdict.file)),
+    onVerdict: (verdict) => {
+      keep(join(outputs, `${nameOf(verdict.file).replaceAll('/', '-')}.txt`), verdict.noise);
+      report(verdict, nameOf(verdict.file));
+    },
   });
   const broken = await Promise.race([suite, services.failed]);
   if (stopper.isStopping()) return;
   if (typeof broken === 'string') throw new Refusal(broken);
   say(`\n${files.length} test ${files.length === 1 ? 'file' : 'files'} in ${((performance.now() - began) / 1000).toFixed(1)} s`);
   if (isFaults) await tellFaults(figures, services.versions);
+}
+
+/** @param {string} file @param {string} text */
+function keep(file, text) {
+  if (text === '') return;
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
 }
 
 /** @param {string} figures @param {string} versions */

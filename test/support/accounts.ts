@@ -4,6 +4,7 @@ import { v4 as uuid } from 'uuid';
 import { recoveryCodeHashes, sealTotpSecret } from '../../src/auth/factors.js';
 import type { Deps } from '../../src/deps.js';
 import { insertFactor, putRecoveryCodes } from '../../src/store/mfa.js';
+import { keepSecret } from './secrets.js';
 
 export interface NewAccount {
   email?: string;
@@ -27,7 +28,8 @@ let count = 0;
 export async function createAccount({ mysql, hashing }: Pick<Deps, 'mysql' | 'hashing'>, wanted: NewAccount = {}): Promise<Account> {
   const id = uuid();
   const email = wanted.email ?? `user${(count += 1)}-${randomBytes(3).toString('hex')}@example.com`;
-  const password = wanted.password ?? `correct horse ${id}`;
+  const password = wanted.password ?? `correct horse ${randomBytes(12).toString('base64url')}`;
+  keepSecret(password, 'password of an account');
   const hash = wanted.passwordHash === undefined ? await hashing.hash(password, { network: 'tests' }) : wanted.passwordHash;
   const verified = wanted.verified === false ? null : new Date();
   await mysql.run('INSERT INTO users (id, email, phone, status, password_hash, email_verified_at, phone_verified_at, deleted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)', [
@@ -47,11 +49,13 @@ export async function createAccount({ mysql, hashing }: Pick<Deps, 'mysql' | 'ha
 export async function addTotp({ mysql, keyring }: Pick<Deps, 'mysql' | 'keyring'>, userId: string): Promise<(at?: number) => string> {
   const id = uuid();
   const secret = randomBytes(20);
+  keepSecret(new Secret({ buffer: Uint8Array.from(secret).buffer }).base32, 'secret of an authenticator app');
   await mysql.transaction((tx) => insertFactor(tx, { id, userId, method: 'totp', secret: sealTotpSecret(keyring, id, secret), verified: true }));
   const totp = new TOTP({ secret: new Secret({ buffer: Uint8Array.from(secret).buffer }) });
   return (at = Date.now()) => totp.generate({ timestamp: at });
 }
 
 export async function addRecoveryCodes({ mysql, keyring }: Pick<Deps, 'mysql' | 'keyring'>, userId: string, codes: string[]): Promise<void> {
+  for (const code of codes) keepSecret(code, 'recovery code');
   await mysql.transaction((tx) => putRecoveryCodes(tx, userId, codes.map((code) => recoveryCodeHashes(keyring, userId, code)[0]!)));
 }

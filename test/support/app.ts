@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { buildApp, type App } from '../../src/app.js';
 import { loadConfig } from '../../src/config/load.js';
-import { createLog } from '../../src/log.js';
+import { createLog, type Log } from '../../src/log.js';
 import { createClient, type Client } from './client.js';
 import { createAccount, type Account, type NewAccount } from './accounts.js';
+import { keepSecret, search } from './secrets.js';
 import { freshDatabase, ownRedis, type OwnRedis, type Teardown } from './stores.js';
 
 export interface TestApp {
@@ -17,11 +18,17 @@ export interface TestApp {
   account: (account?: NewAccount) => Promise<Account>;
 }
 
+function newSecretKey(): string {
+  const key = randomBytes(32).toString('base64');
+  keepSecret(key, 'SECRET_KEY');
+  return key;
+}
+
 /** Settings for tests: cheap hashes, no limits, delays and locks scaled 1:100, free ports. */
 export const testEnv = (mysqlUrl: string, redisUrl: string): Record<string, string> => ({
   MYSQL_URL: mysqlUrl,
   REDIS_URL: redisUrl,
-  SECRET_KEY: randomBytes(32).toString('base64'),
+  SECRET_KEY: newSecretKey(),
   PORT: '0',
   OPS_PORT: '0',
   HASH_THREADS: '2',
@@ -49,11 +56,18 @@ export const testEnv = (mysqlUrl: string, redisUrl: string): Record<string, stri
   LOG_LEVEL: 'fatal',
 });
 
+/** A log at its finest level that nobody sees: it is searched for secrets at the end. */
+function searchedLog(t: Teardown, settings: Record<string, string>): Log {
+  const lines: string[] = [];
+  t.teardown(() => search('log', lines.join('')));
+  return createLog(settings['LOG_LEVEL'] ?? 'trace', { write: (line) => void lines.push(line) });
+}
+
 /** A whole service in this process, on stores of its own. */
 export async function startApp(t: Teardown, settings: Record<string, string> = {}): Promise<TestApp> {
   const [mysqlUrl, redis] = await Promise.all([freshDatabase(t), ownRedis(t)]);
   const env = { ...testEnv(mysqlUrl, redis.url), ...settings };
-  const app = await buildApp(loadConfig(env), createLog(env['LOG_LEVEL']!), { strict: true });
+  const app = await buildApp(loadConfig(env), searchedLog(t, settings), { strict: true });
   t.teardown(() => app.close());
   const base = `http://127.0.0.1:${app.port}`;
   return {

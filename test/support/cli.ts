@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { keepSecret, keepSent, search } from './secrets.js';
 import type { Teardown } from './stores.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
@@ -24,8 +25,24 @@ export function runProgram(file: string, args: string[], env: Record<string, str
   child.stderr.on('data', (chunk: Buffer) => (ended.err += chunk.toString()));
   // A program that ends before it has read its input is no failure of the test.
   child.stdin.on('error', () => undefined).end(input);
-  return new Promise((resolve) => child.once('close', (code) => resolve({ ...ended, code })));
+  keepTyped(String(input), args);
+  return finished(child, ended);
 }
+
+/** What is typed is a password, or lines of accounts. */
+function keepTyped(text: string, args: string[]): void {
+  if (args.includes('--password-stdin')) keepSecret(text.trimEnd(), 'password typed');
+  if (text.length < 65_536) keepSent(text);
+}
+
+/** Waits for a program, and searches what it printed for secrets. */
+const finished = (child: ChildProcess, ended: Ended): Promise<Ended> =>
+  new Promise((resolve) =>
+    child.once('close', (code) => {
+      search('output', ended.out + ended.err);
+      resolve({ ...ended, code });
+    }),
+  );
 
 /** Runs an operator command: `cli(env)('user', 'enable', …)`. */
 export const cli =
@@ -48,7 +65,7 @@ export function cliOnTerminal(env: Record<string, string>, args: string[], typed
     isTyped = true;
     child.stdin.write(typed);
   });
-  return new Promise((resolve) => child.once('close', (code) => resolve({ ...ended, code })));
+  return finished(child, ended);
 }
 
 /** A file with these contents, for as long as the test runs. */

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { keepSecret } from './secrets.js';
 import type { Teardown } from './stores.js';
 
 /** A message as NOTIFY_FILE has it. */
@@ -32,7 +33,7 @@ export function openInbox(t: Teardown): Inbox {
   const to = (recipient: string): Message[] => {
     // The last line may be half written; the next look sees it whole.
     const lines = read(file).split('\n').slice(0, -1);
-    return lines.map((line) => JSON.parse(line) as Message).filter((message) => message.to === recipient);
+    return lines.map((line) => JSON.parse(line) as Message).filter((message) => message.to === recipient).map(kept);
   };
   return {
     settings: { NOTIFY_FILE: file },
@@ -46,6 +47,11 @@ export function openInbox(t: Teardown): Inbox {
       throw new Error(`message ${n} of ${template} did not arrive`);
     },
   };
+}
+
+function kept(message: Message): Message {
+  for (const name of ['otp', 'token'] as const) if (message.data[name] !== undefined) keepSecret(message.data[name], `${name} of a message`);
+  return message;
 }
 
 function read(file: string): string {

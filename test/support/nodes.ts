@@ -10,6 +10,7 @@ import { createMysql } from '../../src/store/mysql.js';
 import { createAccount, type Account, type NewAccount } from './accounts.js';
 import { testEnv } from './app.js';
 import { createClient, type Client } from './client.js';
+import { search } from './secrets.js';
 import { freshDatabase, ownRedis, type OwnRedis, type Teardown } from './stores.js';
 
 /** One process of the service. */
@@ -67,7 +68,10 @@ async function startNode(t: Teardown, main: string, env: Record<string, string>)
     child.kill(signal);
     return ended;
   };
-  t.teardown(() => stop('SIGKILL'));
+  t.teardown(async () => {
+    await stop('SIGKILL');
+    search('output', output);
+  });
   const { port, opsPort } = await new Promise<{ port: number; opsPort: number }>((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       output += `${line}\n`;

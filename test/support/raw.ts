@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Duplex } from 'node:stream';
+import { keepReceived } from './secrets.js';
 import { witnessed } from './witness.js';
 
 /** A reply as its bytes say it; header names in lower case, repeated ones in order. */
@@ -101,6 +102,7 @@ const requestsIn = (text: string): { method: string; path: string }[] => [...tex
 
 /** A reply that comes from the service rather than from its HTTP parser or from a test's own handler. */
 function witnessedRaw(asked: { method: string; path: string } | undefined, { status, headers, body }: RawReply): void {
+  keepReceived(body, headers.get('set-cookie') ?? [], headers.get('location')?.[0] ?? null);
   if (asked && headers.has('x-request-id')) witnessed({ ...asked, status, header: (name) => headers.get(name.toLowerCase())?.[0] ?? null, text: body });
 }
 

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
 import { migrate } from '../../src/store/migrate.js';
+import { mysqlDump, redisDump } from './dumps.js';
+import { search } from './secrets.js';
 
 /** What a test gives back when it ends. */
 export interface Teardown {
@@ -18,7 +20,7 @@ const given = (name: string): string => {
   return value;
 };
 
-/** A database of its own, migrated, dropped at the end. */
+/** A database of its own, migrated, searched for secrets and dropped at the end. */
 export async function freshDatabase(t: Teardown): Promise<string> {
   const url = await emptyDatabase(t);
   await migrate(url);
@@ -34,6 +36,7 @@ export async function emptyDatabase(t: Teardown): Promise<string> {
   await admin.end();
   t.teardown(async () => {
     const last = await createConnection({ uri: url.href });
+    search('MySQL', await mysqlDump(last, name));
     await last.query(`DROP DATABASE ${name}`);
     await last.end();
   });
@@ -63,7 +66,7 @@ export async function ownRedis(t: Teardown, args: string[] = [], port?: number):
   return { url, get port() { return alone(); }, get pid() { return alone(); }, stop: alone };
 }
 
-/** One server in any case. */
+/** One server in any case; searched for secrets at the end, if it still answers. */
 export async function oneRedis(t: Teardown, args: string[] = [], port?: number): Promise<OwnRedis> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-redis-'));
   const chosen = port ?? (await freePort());
@@ -74,6 +77,9 @@ export async function oneRedis(t: Teardown, args: string[] = [], port?: number):
     await ended;
   };
   t.teardown(async () => {
+    const isRunning = child.exitCode === null && child.signalCode === null;
+    const dump = isRunning ? await redisDump(chosen) : null;
+    if (dump !== null) search('Redis', dump);
     await stop();
     rmSync(folder, { recursive: true, force: true });
   });

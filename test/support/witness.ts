@@ -4,6 +4,7 @@ import { createDocument, type Document } from '../../src/openapi/document.js';
 import { OPS_ROUTES } from '../../src/ops/routes.js';
 import { PUBLIC_ROUTES } from '../../src/routes.js';
 import { createJudge, labelsOf, type Seen } from './judge.js';
+import { keepReceived, keepSent } from './secrets.js';
 
 /** Where a run of the whole suite notes what its tests reach. */
 const FOLDER = process.env['REPLIES_FOLDER'];
@@ -44,6 +45,8 @@ export const witnessed = createWitness();
 export async function fetched(url: string, init: RequestInit = {}): Promise<{ response: Response; text: string }> {
   const response = await fetch(url, { ...init, redirect: 'manual' });
   const text = await response.text();
+  if (typeof init.body === 'string') keepSent(init.body);
+  keepReceived(text, response.headers.getSetCookie(), response.headers.get('location'));
   // The path as it was sent: fetch resolves dots.
   if (response.headers.has('x-request-id')) witnessed({ method: init.method ?? 'GET', path: new URL(response.url).pathname, status: response.status, header: (name) => response.headers.get(name), text });
   return { response, text };
