@@ -78,7 +78,7 @@ async function signUps(t: Test, email: string): Promise<{ id: string }[]> {
   t.same(tally(answers), { OK: AT_ONCE });
   await sleep(300);
   await blocker.query('UNLOCK TABLES');
-  await until(async () => (await done()) === before + AT_ONCE, 10_000);
+  await until(async () => (await done()) === before + AT_ONCE);
   return mysql.rows<{ id: string }>('SELECT id FROM users WHERE email = ?', [email]);
 }
 

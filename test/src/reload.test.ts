@@ -6,6 +6,7 @@ import t from 'tap';
 import { SERVICE } from '../support/cli.js';
 import { createClient } from '../support/client.js';
 import { startNodes, type Node } from '../support/nodes.js';
+import { PATIENCE_MS } from '../support/patience.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-reload-'));
 t.teardown(() => rmSync(folder, { recursive: true }));
@@ -22,7 +23,7 @@ async function hangUp(node: Node): Promise<Line> {
   const before = linesOf(node).length;
   process.kill(node.pid, 'SIGHUP');
   for (const started = performance.now(); linesOf(node).length === before; ) {
-    if (performance.now() - started > 5000) throw new Error('the service says nothing about SIGHUP');
+    if (performance.now() - started > PATIENCE_MS) throw new Error('the service says nothing about SIGHUP');
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   return linesOf(node)[before]!;

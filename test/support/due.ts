@@ -5,6 +5,7 @@ import { createKeyring } from '../../src/keyring.js';
 import { createLog } from '../../src/log.js';
 import { createMysql, type Mysql } from '../../src/store/mysql.js';
 import { testEnv } from './app.js';
+import { PATIENCE_MS } from './patience.js';
 import { freshDatabase, type Teardown } from './stores.js';
 
 /** What the nightly task needs, on a database of its own. */
@@ -33,8 +34,8 @@ export async function seedDue(mysql: Mysql, count: number): Promise<void> {
 export const count = async (mysql: Mysql, table: string, where = '1 = 1'): Promise<number> => (await mysql.rows<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table} WHERE ${where}`))[0]!.n;
 
 /** Waits until a check gives true; false when it does not within `ms`. */
-export async function until(check: () => Promise<boolean>, ms = 5000): Promise<boolean> {
-  for (let waited = 0; waited < ms; waited += 20) {
+export async function until(check: () => Promise<boolean>, ms = PATIENCE_MS): Promise<boolean> {
+  for (const started = performance.now(); performance.now() - started < ms; ) {
     if (await check()) return true;
     await sleep(20);
   }
