@@ -144,12 +144,12 @@ async function tellFaults(figures, versions) {
   say('written to docs/faults.md');
 }
 
-/** How many files run at once: TEST_JOBS of them, or one per core, and as many again of those that mostly wait. */
+/** How many files run at once: TEST_JOBS of them, or one per core, and half as many again of those that mostly wait. */
 function lanes() {
   // Figures of time are those of a file that has the machine to itself.
   if (isFaults) return { jobs: 1, waiting: 0 };
   const jobs = Number(process.env.TEST_JOBS) || os.availableParallelism();
-  return { jobs, waiting: jobs > 1 ? jobs : 0 };
+  return { jobs, waiting: jobs > 1 ? Math.ceil(jobs / 2) : 0 };
 }
 
 /**

@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import t from 'tap';
 import { startApp } from '../support/app.js';
 import type { Answer } from '../support/client.js';

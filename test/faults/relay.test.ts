@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { createConnection } from 'mysql2/promise';

@@ -7,6 +7,7 @@ import { openInbox, type Inbox } from '../support/inbox.js';
 import { startNodes, type Nodes } from '../support/nodes.js';
 import { count, times } from '../support/otp.js';
 import { until } from '../support/patience.js';
+import { untilCrowded } from '../support/races.js';
 import { brokenBuild } from '../support/racy.js';
 import { signUpAt } from '../support/sign-up.js';
 
@@ -20,7 +21,7 @@ async function storm({ nodes, needs }: Nodes, id: string, path: string, bodyOf: 
   const { answers } = await needs.mysql.transaction(async (tx) => {
     await tx.rows('SELECT id FROM users WHERE id = ? FOR UPDATE', [id]);
     const racing = times(AT_ONCE, (i) => nodes[i % nodes.length]!.client().request('POST', `/api/auth/${path}`, { body: bodyOf(i) }));
-    await sleep(500);
+    await untilCrowded(tx, 3);
     return { answers: racing };
   });
   return answers;

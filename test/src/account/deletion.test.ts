@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { hashSync as bcrypt } from '@node-rs/bcrypt';
 import t from 'tap';
 import { identityOf } from '../../../src/auth/identity.js';

@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { Redis as Client } from 'ioredis';
 import t, { type Test } from 'tap';
 import { loadHandlers } from '../../../src/events/handlers.js';

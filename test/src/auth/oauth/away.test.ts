@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import t from 'tap';
 import { pause } from '../../../support/attempts.js';
 import { fragmentOf, openBrowser, startOAuthApp, type Step } from '../../../support/oidc.js';
