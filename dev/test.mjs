@@ -31,7 +31,7 @@ const total = { passed: 0, failed: 0, skipped: 0 };
 /** Files that failed beside others and passed by themselves. @type {string[]} */
 const unsteady = [];
 const progress = createProgress();
-const { say, step, show, paint } = progress;
+const { say, show, paint } = progress;
 const stopper = orderlyStop({ onSignal: 130, lastWords });
 
 try {

@@ -83,7 +83,7 @@ for (const { name, row, mostMs: bound, start, end } of DOWN) {
   });
 }
 
-t.test('scripts that Redis forgets under load are sent again: no client notices', { timeout: 30_000 }, async (t) => {
+t.test('scripts that Redis forgets under load are sent again: no client notices', { timeout: 90_000 }, async (t) => {
   const app = await startApp(t, { LIMIT_REFRESH_SESSION: '100000/60', LIMIT_REFRESH_IP: '100000/60', HASH_QUEUE_MS: '10000' });
   const accounts = await Promise.all(Array.from({ length: 8 }, () => app.account()));
   const admin = new Redis(app.redis.url);

@@ -34,7 +34,7 @@ export interface Crashes {
 }
 
 /** How long after the last restart everything must be out, in ms. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 /** The kill comes at a random moment after the requests, within about the time that they take: so long for each, in ms. */
 const KILL_MS = 10;
 

@@ -45,10 +45,10 @@ t.test('who waits longer than 5 s for a slot is refused', async (t) => {
 
 t.test('a ticket whose node died lapses', async (t) => {
   const { email, password } = await account();
-  await fillSlots(email, 200);
-  const { answer, ms } = await timed(stranger().login(email, password));
-  t.equal(answer.status, 200);
-  t.ok(ms > 150, `waited ${Math.round(ms)} ms`);
+  const filled = Date.now();
+  await fillSlots(email, 400);
+  t.equal((await stranger().login(email, password)).status, 200);
+  t.ok(Date.now() - filled >= 400, `waited ${Date.now() - filled} ms`);
 });
 
 t.test('without Redis no login is let in', async (t) => {
