@@ -13,7 +13,7 @@ export async function taskNeeds(t: Teardown, settings: Record<string, string> = 
   const env = { ...testEnv(await freshDatabase(t), 'redis://127.0.0.1:1'), ...settings };
   const config = loadConfig(env);
   const log = createLog('fatal');
-  const mysql = createMysql({ url: config.mysqlUrl, connections: 10, log });
+  const mysql = createMysql({ url: config.mysqlUrl, connections: 10, log, statementMs: PATIENCE_MS });
   t.teardown(() => mysql.close());
   return { env, config, log, mysql, keyring: createKeyring(config.secretKey, null) };
 }

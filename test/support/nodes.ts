@@ -10,6 +10,7 @@ import { createMysql } from '../../src/store/mysql.js';
 import { createAccount, type Account, type NewAccount } from './accounts.js';
 import { testEnv } from './app.js';
 import { createClient, type Client } from './client.js';
+import { PATIENCE_MS } from './patience.js';
 import { freshDatabase, ownRedis, type OwnRedis, type Teardown } from './stores.js';
 
 /** One process of the service. */
@@ -47,7 +48,7 @@ export async function startNodes(t: Teardown, n: number, settings: Record<string
   const env = { ...testEnv(mysqlUrl, redis.url), HASH_THREADS: '1', MYSQL_CONNECTIONS: '8', LOG_LEVEL: 'info', ...settings };
   const config = loadConfig(env);
   const log = createLog('fatal');
-  const mysql = createMysql({ url: mysqlUrl, connections: 4, log });
+  const mysql = createMysql({ url: mysqlUrl, connections: 4, log, statementMs: PATIENCE_MS });
   const hashing = createHashing(config, log, { waited: () => undefined, ran: () => undefined, shed: () => undefined });
   t.teardown(() => Promise.all([mysql.close(), hashing.close()]));
   const needs = { mysql, hashing, config, keyring: createKeyring(config.secretKey, config.secretKeyPrevious) };
