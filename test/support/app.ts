@@ -18,7 +18,7 @@ export interface TestApp {
   account: (account?: NewAccount) => Promise<Account>;
 }
 
-/** Settings for tests: cheap hashes, no limits, delays and locks scaled 1:100, free ports. */
+/** Settings for tests: cheap hashes that may wait, no limits, delays and locks scaled 1:100, free ports. */
 export const testEnv = (mysqlUrl: string, redisUrl: string): Record<string, string> => ({
   MYSQL_URL: mysqlUrl,
   REDIS_URL: redisUrl,
@@ -26,6 +26,7 @@ export const testEnv = (mysqlUrl: string, redisUrl: string): Record<string, stri
   PORT: '0',
   OPS_PORT: '0',
   HASH_THREADS: '2',
+  HASH_QUEUE_MS: '20000',
   ARGON2_MEMORY_KIB: '256',
   ARGON2_PASSES: '1',
   LOGIN_DELAYS_S: '0.02,0.04,0.08',

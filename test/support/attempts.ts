@@ -17,6 +17,12 @@ export function tally(answers: Answer[]): Record<string, number> {
   return counts;
 }
 
+/** The codes of those that were dealt with: a machine that is busy turns some away, when a store is not heard of in time. */
+export function served(answers: Answer[]): Record<string, number> {
+  const { UNAVAILABLE: _turnedAway, ...counts } = tally(answers);
+  return counts;
+}
+
 export async function timed(work: Promise<Answer>): Promise<{ answer: Answer; ms: number }> {
   const started = performance.now();
   const answer = await work;
