@@ -12,6 +12,12 @@ import { titleOf } from './programs.mjs';
 /** The server refuses to run as root unless told so. */
 const asUser = () => (process.getuid?.() === 0 ? ['--user=root'] : []);
 
+/**
+ * Temporary files, beside the data as seen from there. A server that starts removes those of any other in the same
+ * folder, in the middle of a statement too.
+ */
+const SCRATCH = 'mysql-tmp';
+
 /** Small and quick to start, yet an answered commit survives a power cut. */
 const DURABLE = ['--innodb-flush-log-at-trx-commit=1'];
 /** For data that is thrown away after the run. */
@@ -30,6 +36,7 @@ const VOLATILE = ['--innodb-flush-log-at-trx-commit=0', '--innodb-doublewrite=0'
 export async function startMysql({ program, home, secrets, durable, bufferPool = '128M', onPort }) {
   // One folder per maker: neither can read the other's files.
   const data = join(home, program.flavour);
+  mkdirSync(join(home, SCRATCH), { recursive: true, mode: 0o700 });
   if (!existsSync(data)) await createData(program, data);
   writeFileSync(join(home, 'mysql-init.sql'), accounts(secrets), { mode: 0o600 });
 
@@ -38,7 +45,7 @@ export async function startMysql({ program, home, secrets, durable, bufferPool =
     const args = [
       '--no-defaults', ...asUser(),
       // The server changes into its data folder: relative names keep the socket under the 107 bytes a path may have.
-      '--datadir=.', '--socket=mysql.sock', '--pid-file=mysql.pid', '--init-file=../mysql-init.sql',
+      '--datadir=.', '--socket=mysql.sock', '--pid-file=mysql.pid', '--init-file=../mysql-init.sql', `--tmpdir=../${SCRATCH}`,
       '--bind-address=127.0.0.1', `--port=${port}`, '--loose-mysqlx=0', '--skip-name-resolve', '--local-infile=0',
       '--skip-log-bin', '--performance-schema=0', '--max-connections=500', '--character-set-server=utf8mb4',
       `--innodb-buffer-pool-size=${bufferPool}`, ...(durable ? DURABLE : VOLATILE),
@@ -77,7 +84,7 @@ async function createData(program, data) {
   const draft = `${data}.new`;
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true, mode: 0o700 });
-  const common = ['--no-defaults', ...asUser(), '--datadir=.', '--innodb-flush-log-at-trx-commit=0', '--loose-innodb-flush-method=nosync'];
+  const common = ['--no-defaults', ...asUser(), '--datadir=.', `--tmpdir=../${SCRATCH}`, '--innodb-flush-log-at-trx-commit=0', '--loose-innodb-flush-method=nosync'];
   const { code, output } = program.flavour === 'mysql'
     ? await run(program.path, [...common, '--initialize-insecure'], { cwd: draft })
     : await run(program.path, [...common, '--bootstrap', '--skip-networking', '--max-allowed-packet=16M'], { cwd: draft, input: await systemTables(program) });

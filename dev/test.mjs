@@ -28,13 +28,14 @@ const ONE_SERVER = /\b(redis|server)\.(pid|port|stop)\b|\bnew (Redis|Client)\(/;
 const isFaults = process.argv.includes('--faults');
 const words = process.argv.slice(2).filter((word) => word !== '--faults');
 const total = { passed: 0, failed: 0, skipped: 0 };
+/** Files that failed beside others and passed by themselves. @type {string[]} */
+const unsteady = [];
 const progress = createProgress();
-const { say, step, show, paint } = progress;
+const { say, show, paint } = progress;
 const stopper = orderlyStop({ onSignal: 130, lastWords });
 
 try {
   await prepare(progress);
-  if (words.length === 0 && !isFaults) await lint();
   await test();
 } catch (error) {
   if (!stopper.isStopping()) {
@@ -53,25 +54,25 @@ function lastWords(code) {
   say(`${total.passed} passed, ${failed} failed${total.skipped ? `, ${total.skipped} skipped` : ''}`);
 }
 
-/** Repeated only when a file changed: with the type-aware rules it is the slowest step. */
+/** Repeated only when a file changed, and beside the tests: with the type-aware rules it takes as long as many of them. */
 async function lint() {
   const mark = join(ROOT, '.local/lint.stamp');
   const skipped = /(^|\/)(node_modules|dist|\.local|\.tap|\.git|bench\/peers)$/;
   const files = filesBelow(ROOT, (path) => /\.([mc]?[jt]s|json)$/.test(path), (path) => !skipped.test(path));
   const print = fingerprint([process.version, fingerprintOf(files)]);
   if (isStamped(mark, print)) return;
-  await step('lint', 'checking the style', async (tell) => {
-    const colour = process.stdout.isTTY ? ['--color'] : [];
-    const { code, output } = await run(process.execPath, [join(ROOT, 'node_modules/eslint/bin/eslint.js'), '--max-warnings', '0', ...colour, '.'], { cwd: ROOT });
-    if (code === 0) {
-      stamp(mark, print);
-      return tell('clean');
-    }
-    // The tests still run: one look shows everything that is wrong.
-    total.failed += 1;
-    tell('failed', false);
-    say(output.trim());
-  });
+  const began = performance.now();
+  const colour = process.stdout.isTTY ? ['--color'] : [];
+  const { code, output } = await run(process.execPath, [join(ROOT, 'node_modules/eslint/bin/eslint.js'), '--max-warnings', '0', ...colour, '.'], { cwd: ROOT });
+  if (stopper.isStopping()) return;
+  const took = paint(2, `(${((performance.now() - began) / 1000).toFixed(1)} s)`);
+  if (code === 0) {
+    stamp(mark, print);
+    return say(`${paint(32, '✔')} lint  clean ${took}`);
+  }
+  // The tests still run: one look shows everything that is wrong.
+  total.failed += 1;
+  say(`${paint(31, '✖')} lint  failed ${took}\n${output.trim()}`);
 }
 
 async function test() {
@@ -117,18 +118,22 @@ async function test() {
     cwd: ROOT,
     home: HOME,
     env,
-    // Figures of time are those of a file that has the machine to itself.
-    jobs: Number(process.env.TEST_JOBS) || (isFaults ? 1 : os.availableParallelism()),
+    ...lanes(),
+    limitMs: (isFaults ? 540 : 180) * 1000,
+    // A file that fails beside others may have met a busy machine: what it says then is told, what it says alone counts.
+    secondTry: !isFaults && words.length === 0,
+    beside: words.length === 0 && !isFaults ? lint : async () => {},
     onChange: (running) => show(running.length ? `${total.passed} passed, ${total.failed} failed; running ${running.map(nameOf).join(', ')}` : ''),
-    onVerdict: (verdict) => {
+    onVerdict: (verdict, isFinal) => {
       keep(join(outputs, `${nameOf(verdict.file).replaceAll('/', '-')}.txt`), verdict.noise);
-      report(verdict, nameOf(verdict.file));
+      report(verdict, nameOf(verdict.file), isFinal);
     },
   });
   const broken = await Promise.race([suite, services.failed]);
   if (stopper.isStopping()) return;
   if (typeof broken === 'string') throw new Refusal(broken);
   say(`\n${files.length} test ${files.length === 1 ? 'file' : 'files'} in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  if (unsteady.length > 0) say(`failed beside others, passed by themselves: ${unsteady.join(', ')}`);
   if (isFaults) await tellFaults(figures, services.versions);
 }
 
@@ -154,18 +159,31 @@ async function tellFaults(figures, versions) {
   say('written to docs/faults.md');
 }
 
+/** How many files run at once: TEST_JOBS of them, or one per core, and half as many again of those that mostly wait. */
+function lanes() {
+  // Figures of time are those of a file that has the machine to itself.
+  if (isFaults) return { jobs: 1, waiting: 0 };
+  const jobs = Number(process.env.TEST_JOBS) || os.availableParallelism();
+  return { jobs, waiting: jobs > 1 ? Math.ceil(jobs / 2) : 0 };
+}
+
 /**
  * @param {import('./suite.mjs').Verdict} verdict
  * @param {string} name
+ * @param {boolean} isFinal false: it is run once more
  */
-function report(verdict, name) {
+function report(verdict, name, isFinal) {
   if (stopper.isStopping()) return;
-  total.passed += verdict.passed;
-  total.failed += verdict.failures.length;
-  total.skipped += verdict.skipped;
+  if (isFinal) {
+    total.passed += verdict.passed;
+    total.failed += verdict.failures.length;
+    total.skipped += verdict.skipped;
+  }
   const good = verdict.failures.length === 0;
   const counts = [`${verdict.passed} passed`, good ? '' : `${verdict.failures.length} failed`, verdict.skipped ? `${verdict.skipped} skipped` : ''].filter(Boolean).join(', ');
-  say(`${good ? paint(32, '✔') : paint(31, '✖')} ${name}  ${counts} ${paint(2, `(${verdict.seconds.toFixed(1)} s)`)}`);
+  const then = !isFinal ? '; run again at the end, by itself' : verdict.isSecond ? ', by itself' : '';
+  say(`${good ? paint(32, '✔') : paint(31, '✖')} ${name}  ${counts}${then} ${paint(2, `(${verdict.seconds.toFixed(1)} s)`)}`);
+  if (good && verdict.isSecond) unsteady.push(name);
   if (good) return;
   const indent = (/** @type {string} */ text) => text.replace(/^(?=.)/gm, '    ');
   for (const failure of verdict.failures) say(`\n  ${paint(31, failure.name)}\n${indent(failure.detail)}\n`);

@@ -1,12 +1,18 @@
 import { Command, CommanderError } from 'commander';
-import { docsCommand } from './docs.js';
-import { eventsCommand } from './events.js';
-import { keysCommand } from './keys.js';
-import { migrateCommand } from './migrate.js';
 import { Failure } from './outcome.js';
-import { retentionCommand } from './retention.js';
-import { tuneCommand } from './tune.js';
-import { userCommand } from './user.js';
+
+/** In the order of the help. Only the command that is named is loaded: what the others need takes half of a start. */
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  migrate: async () => (await import('./migrate.js')).migrateCommand(),
+  user: async () => (await import('./user.js')).userCommand(),
+  retention: async () => (await import('./retention.js')).retentionCommand(),
+  events: async () => (await import('./events.js')).eventsCommand(),
+  tune: async () => (await import('./tune.js')).tuneCommand(),
+  keys: async () => (await import('./keys.js')).keysCommand(),
+  docs: async () => (await import('./docs.js')).docsCommand(),
+};
+const first = process.argv.slice(2).find((word) => !word.startsWith('-')) ?? '';
+const named = Object.hasOwn(COMMANDS, first) ? [first] : Object.keys(COMMANDS);
 
 const program = new Command('portcullis')
   .description('Operator commands of Portcullis. Settings come from the environment, as for the service (docs/config.md).')
@@ -14,13 +20,7 @@ const program = new Command('portcullis')
   .exitOverride()
   .configureHelp({ showGlobalOptions: true })
   .addHelpText('after', '\nEach command has --help. Exit codes: 0 done, 1 not or not wholly done, 2 wrong usage.');
-program.addCommand(migrateCommand());
-program.addCommand(userCommand());
-program.addCommand(retentionCommand());
-program.addCommand(eventsCommand());
-program.addCommand(tuneCommand());
-program.addCommand(keysCommand());
-program.addCommand(docsCommand(), { hidden: true });
+for (const name of named) program.addCommand(await COMMANDS[name]!(), { hidden: name === 'docs' });
 
 /** Applies to subcommands too: commander does not hand these settings down to added ones. */
 function settle(command: Command): void {

@@ -8,7 +8,7 @@ import { verifiedGuesses, volley } from '../support/races.js';
 const { nodes, account, needs } = await startNodes(t, 3, { LOGIN_DELAYS_S: '0' });
 const LOGIN = '/api/auth/login';
 
-const GUESSES = scaled(1_000, 10_000);
+const GUESSES = scaled(500, 10_000);
 
 t.test(`of ${GUESSES} wrong guesses at once on three nodes exactly as many are verified as lock the account`, async (t) => {
   const { id, email, password } = await account();

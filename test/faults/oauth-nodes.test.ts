@@ -1,7 +1,7 @@
 import t from 'tap';
-import { pause } from '../support/attempts.js';
 import { startNodes } from '../support/nodes.js';
 import { APP_URI, fragmentOf, oauthSettings, openBrowser, startOidc } from '../support/oidc.js';
+import { until } from '../support/patience.js';
 
 t.test('a flow begun on one node ends on any, once, and no log names whom or what it was about', async (t) => {
   const oidc = await startOidc(t);
@@ -32,7 +32,7 @@ t.test('a flow begun on one node ends on any, once, and no log names whom or wha
   t.equal((await needs.mysql.rows('SELECT id FROM sessions')).length, 1);
 
   const written = (): string => nodes.map((node) => node.output()).join('');
-  for (let waited = 0; waited < 2000 && !written().includes('"outcome":"provider_error"'); waited += 20) await pause(20);
+  await until(async () => written().includes('"outcome":"provider_error"'));
   t.match(written(), /"outcome":"provider_error"/);
   for (const secret of [...secrets, given['access_token']!, given['refresh_token']!, given['jti']!]) t.notOk(written().includes(secret), secret);
 });

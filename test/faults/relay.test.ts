@@ -1,9 +1,12 @@
+// Mostly waits.
+
 import { spawn } from 'node:child_process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createConnection } from 'mysql2/promise';
 import t from 'tap';
 import { ANN, commitEvent, disorder, openNode, openStores, pause, relayOn, streamed, unpublished, until, USERS, type Node } from '../src/events/node.js';
 import { figure, scaled } from '../support/figures.js';
+import { atMost } from '../support/patience.js';
 import { brokenBuild } from '../support/racy.js';
 import { ownRedis } from '../support/stores.js';
 
@@ -14,7 +17,7 @@ t.test('an event whose node died before it could wake its relay is published by 
   await pause(50);
   await commitEvent(node.mysql, ANN, 1);
   const took = await until(async () => (await node.redis.xlen('idp:events')) === 1);
-  t.ok(took < 1300, `${took} ms`);
+  t.ok(took < atMost(1300), `${took} ms`);
 });
 
 t.test('a relay that died with the lease is succeeded within about a second', async (t) => {
@@ -25,7 +28,7 @@ t.test('a relay that died with the lease is succeeded within about a second', as
   relayOn(t, node);
   await until(async () => (await node.redis.xlen('idp:events')) === 1);
   const took = performance.now() - started;
-  t.ok(took > 500 && took < 1300, `${took} ms`);
+  t.ok(took > 500 && took < atMost(1300), `${took} ms`);
 });
 
 t.test('when an event was published but could not be marked, it is repeated with the same id', async (t) => {
@@ -57,8 +60,8 @@ t.test('while Redis is away events wait, and all go out once it is back', async 
   await pause(300);
   t.equal(await unpublished(node), 200);
   const back = await ownRedis(t, [], urls.server.port);
-  const took = await until(async () => (await unpublished(node)) === 0, 5000);
-  t.ok(took < 5000, `${took} ms`);
+  const took = await until(async () => (await unpublished(node)) === 0, atMost(5000));
+  t.ok(took < atMost(5000), `${took} ms`);
   const reader = await openNode(t, { mysql: urls.mysql, redis: back.url });
   const messages = await streamed(reader.redis);
   t.same(disorder(messages), []);
@@ -87,7 +90,7 @@ t.test('while Redis hangs events wait, and what it executes late disturbs no ord
   await pause(200);
   stop = true;
   await load;
-  await until(async () => (await unpublished(nodes[0]!)) === 0, 10_000);
+  await until(async () => (await unpublished(nodes[0]!)) === 0);
   const messages = await streamed(nodes[0]!.redis);
   t.same(disorder(messages), []);
   t.equal(new Set(messages.map((message) => message.id)).size, n);
@@ -113,7 +116,7 @@ async function commitMany(node: Node, from: number, to: number): Promise<void> {
   );
 }
 
-t.test(`a relay killed ${KILLS} times in the middle of its work loses nothing, and repeats under the same ids`, { timeout: KILLS * 10_000 }, async (t) => {
+t.test(`a relay killed ${KILLS} times in the middle of its work loses nothing, and repeats under the same ids`, { timeout: 30_000 + KILLS * 10_000 }, async (t) => {
   const urls = await openStores(t);
   const node = await openNode(t, urls);
   const PER_ROUND = 60;

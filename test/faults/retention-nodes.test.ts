@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { Redis } from 'ioredis';
 import t from 'tap';
 import { createClient } from '../support/client.js';

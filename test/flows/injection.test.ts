@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import t from 'tap';
 import { Redis } from 'ioredis';
 import { startApp } from '../support/app.js';

@@ -61,7 +61,7 @@ const { heard, questions, object, streamed, redis } = await otherService(t, env[
 
 /** The nth event that the subscriber heard; the stream has the same by then. */
 async function nthEvent(t: Test, n: number): Promise<Heard> {
-  await until(async () => heard.length >= n, 5000);
+  await until(async () => heard.length >= n);
   t.equal(heard.length, n, `${n} events so far`);
   t.same(await streamed(), heard, 'the stream has what the subscriber heard');
   return heard[n - 1]!;
@@ -105,7 +105,7 @@ t.test('the owner signs in by token and by cookie, mistypes once, and refreshes 
 t.test('a code for the deletion comes by mail and by WhatsApp, and stands nowhere in the clear', async (t) => {
   t.match(await requestDeletion(), { status: 204, text: '' });
   code = codeIn(await nthMail(t, 1, 'Your code to delete your account'));
-  await until(async () => whatsapp.length === 1, 5000);
+  await until(async () => whatsapp.length === 1);
   t.match(whatsapp[0], { to: PHONE, template: 'account_deletion_requested' });
   t.ok(whatsapp[0]!.text.includes(code));
   t.same(await findInMysql(mysql, [code]), []);
@@ -223,7 +223,7 @@ t.test('the purge removes every row and tells other services; only the keyed has
   const event = await nthEvent(t, 5);
   t.same(event, { id: event.id, type: 'identity.user.permanently_deleted', time: event.time, userId: id, email: EMAIL, originalDeletionAt: deletedAt!.toISOString(), daysInDeletedState: 31 });
   t.equal(new Set(heard.map((one) => one.id)).size, 5);
-  await until(async () => (await mysql.rows('SELECT seq FROM event_outbox')).length === 0, 5000);
+  await until(async () => (await mysql.rows('SELECT seq FROM event_outbox')).length === 0);
   t.same(await findInMysql(mysql, inMysql), []);
   const left = await mysql.rows<Record<string, unknown>>('SELECT subject, action, user_id, ip_address FROM audit_log');
   t.ok(left.length > 15, `${left.length} entries`);
@@ -238,7 +238,7 @@ t.test('nothing brings it back', async (t) => {
   t.equal(codeIsOf(await client.refresh(issued.refreshToken)), 'REFRESH_SESSION_DELETED');
   let answer = await client.login(EMAIL, password);
   // The lock of an address outlives its account, as it would for an address that never had one.
-  await until(async () => answer.status !== 429 || ((answer = await elsewhere.login(EMAIL, password)), false), 5000);
+  await until(async () => answer.status !== 429 || ((answer = await elsewhere.login(EMAIL, password)), false));
   t.equal(codeIsOf(answer), 'INVALID_CREDENTIALS');
 });
 

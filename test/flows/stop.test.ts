@@ -3,6 +3,7 @@ import { Agent, request as httpRequest } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { figure } from '../support/figures.js';
 import { startNodes } from '../support/nodes.js';
+import { atMost } from '../support/patience.js';
 
 /** One request over a kept socket. `unanswered`: the request was accepted on a socket that then ended without a reply. */
 function ask(agent: Agent, base: string, path: string, token: string): Promise<'answered' | 'closing' | 'refused' | 'unanswered'> {
@@ -15,7 +16,7 @@ function ask(agent: Agent, base: string, path: string, token: string): Promise<'
   });
 }
 
-t.test('told to stop under load, a node answers every request it accepted, says close, and ends with code 0', { timeout: 30_000 }, async (t) => {
+t.test('told to stop under load, a node answers every request it accepted, says close, and ends with code 0', { timeout: 90_000 }, async (t) => {
   const { nodes, account } = await startNodes(t, 1, { LOGIN_DELAYS_S: '20' });
   const node = nodes[0]!;
   const { email, password } = await account();
@@ -42,10 +43,10 @@ t.test('told to stop under load, a node answers every request it accepted, says 
   t.match(await held, { status: 401, body: { code: 'INVALID_CREDENTIALS' } }, 'a held reply goes out at once');
   t.equal(await ended, 0);
   const ms = performance.now() - started;
-  t.ok(ms < 10_000);
+  t.ok(ms < atMost(10_000));
   await Promise.all(clients);
   const lost = outcomes.filter((outcome) => outcome === 'unanswered').length;
-  figure(t, 'T65', { did: `SIGTERM amid ${outcomes.length} requests on 40 kept sockets and a held reply`, figure: `${lost} without a reply, exit ${String(await ended)} after ${ms.toFixed(0)} ms`, ok: lost === 0 && ms < 10_000 && (await ended) === 0 });
+  figure(t, 'T65', { did: `SIGTERM amid ${outcomes.length} requests on 40 kept sockets and a held reply`, figure: `${lost} without a reply, exit ${String(await ended)} after ${ms.toFixed(0)} ms`, ok: lost === 0 && ms < atMost(10_000) && (await ended) === 0 });
   t.ok(outcomes.includes('closing'), 'replies said close');
 });
 

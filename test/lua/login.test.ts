@@ -8,7 +8,7 @@ const redis = new Redis(url);
 t.teardown(() => redis.disconnect());
 const scripts = loadScripts(redis);
 
-const POLICY = { threshold: 3, quietMs: 60_000, delaysMs: [0], locksMs: [150, 300] };
+const POLICY = { threshold: 3, quietMs: 60_000, delaysMs: [0], locksMs: [400, 800] };
 let names = 0;
 let tickets = 0;
 
@@ -42,7 +42,7 @@ t.test('locks grow by their steps, the last repeats, and each further failure lo
   const { fail, outcome } = account();
   t.same([await fail(), await fail()].map(({ allLockMs }) => allLockMs), [0, 0]);
   let step = 0;
-  for (const ms of [150, 300, 300]) {
+  for (const ms of [400, 800, 800]) {
     t.match(await fail(), { ownLockMs: ms, allLockMs: ms, ownStep: (step += 1), allStep: step, delayMs: 0 });
     t.equal(await outcome(), 'locked');
     await pause(ms + 5);
@@ -102,7 +102,7 @@ t.test('a lock counts as recorded once it stands in MySQL, and a new lock anew',
   t.match(await enter(), { outcome: 'locked', recorded: false });
   t.equal(await scripts.loginRecorded({ bucket, all }, {}), 2);
   t.match(await enter(), { outcome: 'locked', recorded: true });
-  await pause(155);
+  await pause(405);
   await fail();
   t.match(await enter(), { outcome: 'locked', recorded: false });
   t.equal(await scripts.loginRecorded({ bucket: 'idp:{none}:gate:all', all: 'idp:{none}:gate:all' }, {}), 0, 'nothing is made up for buckets that are gone');
@@ -111,16 +111,16 @@ t.test('a lock counts as recorded once it stands in MySQL, and a new lock anew',
 t.test('what MySQL remembers of a lock that Redis lost is taken up: the lock stands, then one guess locks by the next step', async (t) => {
   const { enter, settle, keys, outcome } = account();
   const { bucket } = keys('all');
-  const remembered = { storedMs: 60, storedStep: 1, keepMs: 5000 };
+  const remembered = { storedMs: 300, storedStep: 1, keepMs: 5000 };
   t.match(await enter('all', remembered), { outcome: 'locked', recorded: true });
   const ttl = await redis.pttl(bucket);
   t.ok(ttl > 4000 && ttl <= 5000, 'for as long as it would have been remembered');
   t.equal(await outcome(), 'locked', 'in Redis too from now on');
-  await pause(65);
+  await pause(305);
   const over = { ...remembered, storedMs: 0 };
   const { ticket } = await enter('all', over);
   t.equal((await enter('all', over)).outcome, 'full', 'one guess at a time');
-  t.match(await settle(ticket, 'failure'), { ownLockMs: 300, ownStep: 2, allStep: 2 });
+  t.match(await settle(ticket, 'failure'), { ownLockMs: 800, ownStep: 2, allStep: 2 });
   t.match(await enter('all', over), { outcome: 'locked', recorded: false }, 'what MySQL remembers does not overwrite what Redis knows');
   t.equal(await redis.hget(bucket, 'locks'), '2');
 });

@@ -30,9 +30,9 @@ t.test('the clock goes on while the database is away, and does not keep the proc
   const clock = await startClock(mysql);
   await mysql.close();
   const [before, started] = [clock.now(), performance.now()];
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setTimeout(resolve, 500));
   const passed = clock.now() - before;
-  t.ok(Math.abs(passed - (performance.now() - started)) < 10, `${passed} ms`);
+  t.ok(Math.abs(passed - (performance.now() - started)) < 100, `${passed} ms`);
   clock.stop();
 });
 

@@ -28,17 +28,18 @@ t.test('errands run a while after they were taken on, eight at a time at most', 
 
 t.test('closing starts what waits at once and settles when all is done', async (t) => {
   const { errands } = arrange();
-  let done = 0;
+  let [begun, done] = [0, 0];
   for (let i = 0; i < 30; i += 1) {
     errands.add(async () => {
+      begun += 1;
       await sleep(5);
       done += 1;
     });
   }
-  const started = performance.now();
-  await errands.close();
+  const closed = errands.close();
+  t.equal(begun, 8, 'as many as may run at once');
+  await closed;
   t.equal(done, 30);
-  t.ok(performance.now() - started < 200);
   await arrange().errands.close();
 });
 
@@ -46,9 +47,7 @@ t.test('an errand is tried again while a store is away, and once more when the s
   const { errands, lines } = arrange();
   let tries = 0;
   errands.add(() => ((tries += 1) < 3 ? Promise.reject(new ApiError('UNAVAILABLE')) : Promise.resolve()));
-  while (tries === 0) await sleep(10);
-  await sleep(600);
-  t.equal(tries, 2);
+  while (tries < 2) await sleep(10);
   await errands.close();
   t.equal(tries, 3);
   t.same(lines, []);

@@ -4,6 +4,7 @@ import { testEnv } from '../support/app.js';
 import { runProgram, SERVICE } from '../support/cli.js';
 import { createClient } from '../support/client.js';
 import { startNodes } from '../support/nodes.js';
+import { atMost } from '../support/patience.js';
 import { startProxy } from '../support/proxy.js';
 import { emptyDatabase, freshDatabase, ownRedis } from '../support/stores.js';
 
@@ -49,11 +50,11 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const ended = nodes[0]!.stop(signal);
     void nodes[0]!.stop(signal);
     t.equal(await ended, 0);
-    t.ok(performance.now() - started < 10_000);
+    t.ok(performance.now() - started < atMost(10_000));
   });
 }
 
-t.test('a stop is in time and ends with 0 while both stores hang', { timeout: 30_000 }, async (t) => {
+t.test('a stop is in time and ends with 0 while both stores hang', { timeout: 90_000 }, async (t) => {
   const { env, redis, start } = await startNodes(t, 0);
   const proxy = await startProxy(t, env['MYSQL_URL']!);
   const node = await start({ MYSQL_URL: proxy.via(env['MYSQL_URL']!) });
@@ -62,7 +63,7 @@ t.test('a stop is in time and ends with 0 while both stores hang', { timeout: 30
   const pending = node.client().login('nobody@example.com', 'wrong').catch(() => null);
   const started = performance.now();
   t.equal(await node.stop('SIGTERM'), 0);
-  t.ok(performance.now() - started < 10_000);
+  t.ok(performance.now() - started < atMost(10_000));
   await pending;
 });
 

@@ -1,3 +1,6 @@
+import { identityOf } from '../../src/auth/identity.js';
+import type { Deps } from '../../src/deps.js';
+import { KEYS } from '../../src/store/redis.js';
 import type { Answer, Client } from './client.js';
 
 export const WRONG = 'a wrong guess';
@@ -11,6 +14,12 @@ export const codeOf = ({ status, body }: Answer): string => (status < 300 ? 'OK'
 export function tally(answers: Answer[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const code of answers.map(codeOf)) counts[code] = (counts[code] ?? 0) + 1;
+  return counts;
+}
+
+/** The codes of those that were dealt with: a machine that is busy turns some away, when a store is not heard of in time. */
+export function served(answers: Answer[]): Record<string, number> {
+  const { UNAVAILABLE: _turnedAway, ...counts } = tally(answers);
   return counts;
 }
 
@@ -32,4 +41,9 @@ export function strangers(client: (options: { ip: string }) => Client): () => Cl
 /** Fails until the account is locked, by the default threshold. */
 export async function lockOut(from: Client, email: string): Promise<void> {
   for (let i = 0; i < 5; i += 1) await from.login(email, WRONG);
+}
+
+/** Waits until so many failures at an address are counted, which is before their replies are held. */
+export async function counted({ redis, keyring }: Pick<Deps, 'redis' | 'keyring'>, email: string, failures: number): Promise<void> {
+  while (Number(await redis.hget(KEYS.gate(identityOf(keyring, email), null), 'failures')) < failures) await pause(5);
 }

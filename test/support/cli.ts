@@ -51,7 +51,7 @@ export const cli =
     runProgram(MAIN, args, env, input);
 
 /** Longer than any command on a terminal takes here; one that hangs is ended, with code null. */
-const TERMINAL_MS = 8_000;
+const TERMINAL_MS = 60_000;
 
 /** Runs an operator command on a terminal of its own (script, of util-linux); all it prints is in `out`. */
 export function cliOnTerminal(env: Record<string, string>, args: string[], typed = ''): Promise<Ended> {

@@ -7,6 +7,7 @@ import type { Account } from './accounts.js';
 import { dial } from './cluster.js';
 import type { Node, Nodes } from './nodes.js';
 import { times } from './otp.js';
+import { until } from './patience.js';
 import type { Teardown } from './stores.js';
 
 /** An account of the experiment, with what is known of it at the end. */
@@ -34,8 +35,8 @@ export interface Crashes {
 }
 
 /** How long after the last restart everything must be out, in ms. */
-const PATIENCE_MS = 10_000;
-/** The kill comes at a random moment after the requests, within about the time that they take: so long for each, in ms. */
+const PATIENCE_MS = 60_000;
+/** The kill comes at a random moment after a random number of replies, before the time of one more is over, in ms. */
 const KILL_MS = 10;
 
 /** Kills a node amid batches of deletions, at random moments, and starts the next one in its place. */
@@ -57,17 +58,27 @@ export async function crashAmidDeletions(t: Teardown, { nodes, needs, account, s
     const client = node.client();
     const batch = await times(Math.min(atOnce, deletions - accounts.length), async (): Promise<Doomed> => {
       const owner = await account();
-      const { accessToken } = (await client.login(owner.email, owner.password)).body as { accessToken: string };
+      let accessToken = '';
+      // A machine that is busy may be told 503.
+      await until(async () => {
+        const { status, body } = await client.login(owner.email, owner.password);
+        accessToken = String(body['accessToken']);
+        return status === 200;
+      });
       const code = (await issueCode(issuing, owner, 'delete'))!;
       return { ...owner, code, bearer: { authorization: `Bearer ${accessToken}` }, answered: false, deleted: false, live: 0, outbox: 0, audited: 0, messages: 0, onStream: [], onChannel: [] };
     });
     accounts.push(...batch);
+    let told = 0;
     const answers = batch.map(async (one) => {
       const answer = await client.request('DELETE', '/api/auth/account', { headers: one.bearer, body: { otp: one.code } }).catch(() => null);
       one.answered = answer?.status === 200;
+      told += 1;
     });
     // The first kill comes while codes are checked, the later ones anywhere.
-    await sleep(kills === 0 ? 5 : Math.random() * KILL_MS * batch.length);
+    const enough = kills === 0 ? 0 : Math.floor(Math.random() * batch.length);
+    while (told < enough) await sleep(1);
+    await sleep(kills === 0 ? 5 : Math.random() * KILL_MS);
     await node.stop('SIGKILL');
     kills += 1;
     await Promise.all(answers);

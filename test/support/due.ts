@@ -5,6 +5,7 @@ import { createKeyring } from '../../src/keyring.js';
 import { createLog } from '../../src/log.js';
 import { createMysql, type Mysql } from '../../src/store/mysql.js';
 import { testEnv } from './app.js';
+import { PATIENCE_MS } from './patience.js';
 import { freshDatabase, type Teardown } from './stores.js';
 
 /** What the nightly task needs, on a database of its own. */
@@ -12,7 +13,7 @@ export async function taskNeeds(t: Teardown, settings: Record<string, string> = 
   const env = { ...testEnv(await freshDatabase(t), 'redis://127.0.0.1:1'), ...settings };
   const config = loadConfig(env);
   const log = createLog('fatal');
-  const mysql = createMysql({ url: config.mysqlUrl, connections: 10, log });
+  const mysql = createMysql({ url: config.mysqlUrl, connections: 10, log, statementMs: PATIENCE_MS });
   t.teardown(() => mysql.close());
   return { env, config, log, mysql, keyring: createKeyring(config.secretKey, null) };
 }
@@ -33,8 +34,8 @@ export async function seedDue(mysql: Mysql, count: number): Promise<void> {
 export const count = async (mysql: Mysql, table: string, where = '1 = 1'): Promise<number> => (await mysql.rows<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table} WHERE ${where}`))[0]!.n;
 
 /** Waits until a check gives true; false when it does not within `ms`. */
-export async function until(check: () => Promise<boolean>, ms = 5000): Promise<boolean> {
-  for (let waited = 0; waited < ms; waited += 20) {
+export async function until(check: () => Promise<boolean>, ms = PATIENCE_MS): Promise<boolean> {
+  for (const started = performance.now(); performance.now() - started < ms; ) {
     if (await check()) return true;
     await sleep(20);
   }

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { PATIENCE_MS } from './patience.js';
 import { keepSecret } from './secrets.js';
 import type { Teardown } from './stores.js';
 
@@ -39,7 +40,7 @@ export function openInbox(t: Teardown): Inbox {
     settings: { NOTIFY_FILE: file },
     to,
     async nth(recipient, template, n = 1) {
-      for (let waited = 0; waited < 5000; waited += 5) {
+      for (const started = performance.now(); performance.now() - started < PATIENCE_MS; ) {
         const message = to(recipient).filter((one) => one.template === template)[n - 1];
         if (message) return message;
         await sleep(5);

@@ -45,12 +45,27 @@ export async function verifiedGuesses(mysql: Mysql, userId: string): Promise<num
   return row!.n;
 }
 
-/** Races with the newest session row held for a moment, so that nobody can rotate it before all have looked at it. */
+/**
+ * For a transaction that holds what others race for: waits until statements of so many connections wait for a lock, and
+ * no more come. A statement is given up after 800 ms, so it does not wait for longer than that.
+ */
+export async function untilCrowded(tx: Pick<Mysql, 'rows'>, atLeast: number): Promise<void> {
+  let before = -1;
+  for (const started = performance.now(); performance.now() - started < 500; ) {
+    // MariaDB looks anew only when it was not asked for a tenth of a second.
+    await new Promise((resolve) => setTimeout(resolve, 120));
+    const [row] = await tx.rows<{ n: unknown }>("SELECT COUNT(*) AS n FROM information_schema.innodb_trx AS t JOIN information_schema.processlist AS p ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()");
+    if (Number(row!.n) >= atLeast && Number(row!.n) === before) return;
+    before = Number(row!.n);
+  }
+}
+
+/** Races with the newest session row held for a moment, so that nobody can rotate it before others have looked at it. */
 export async function whileHeld<T>(mysql: Mysql, race: () => Promise<T>): Promise<T> {
   const outcome = await mysql.transaction(async (tx) => {
     await tx.rows('SELECT id FROM sessions ORDER BY created_at DESC, id DESC LIMIT 1 FOR UPDATE');
     const racing = race();
-    await new Promise((resolve) => setTimeout(resolve, 250));
+    await untilCrowded(tx, 2);
     return { racing };
   });
   return outcome.racing;

@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,6 +10,7 @@ import { figure } from '../../support/figures.js';
 import { openInbox } from '../../support/inbox.js';
 import { signedIn, stored, wrong } from '../../support/owner.js';
 import { sha256 } from '../../../src/keyring.js';
+import { PATIENCE_MS } from '../../support/patience.js';
 
 const DAY_MS = 86_400_000;
 const inbox = openInbox(t);
@@ -172,6 +175,6 @@ t.test('a subscriber hears of a deletion after it is committed', async (t) => {
   const heard = new Promise<string>((resolve) => subscriber.once('message', (_channel, message: string) => resolve(message)));
   await subscriber.subscribe('identity.user.deleted');
   await owner.delete(await owner.deletionCode());
-  const message = await Promise.race([heard, sleep(2000, '{}')]);
+  const message = await Promise.race([heard, sleep(PATIENCE_MS, '{}', { ref: false })]);
   t.match(JSON.parse(message), { type: 'identity.user.deleted', userId: owner.id });
 });

@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { sha256 } from '../../../src/keyring.js';

@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { parse, v4 as uuid } from 'uuid';

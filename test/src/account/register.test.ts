@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { startApp } from '../../support/app.js';

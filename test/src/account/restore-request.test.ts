@@ -8,6 +8,7 @@ import { figure, scaled } from '../../support/figures.js';
 import { openInbox } from '../../support/inbox.js';
 import { startNodes } from '../../support/nodes.js';
 import { count, times } from '../../support/otp.js';
+import { atMost } from '../../support/patience.js';
 
 const inbox = openInbox(t);
 const service = await startApp(t, inbox.settings);
@@ -62,7 +63,7 @@ t.test('the reply does not wait for anything that depends on the address', async
   const blocker = await lockUsers(t, service.env['MYSQL_URL']!);
   const started = performance.now();
   for (const email of ['waiting@example.com', 'unknown@example.com']) t.equal((await ask(email)).status, 204);
-  t.ok(performance.now() - started < 500);
+  t.ok(performance.now() - started < atMost(500));
   await sleep(600);
   t.equal(mailsTo('waiting@example.com'), 0);
   await blocker.query('UNLOCK TABLES');

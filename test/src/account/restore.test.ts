@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { createLog } from '../../../src/log.js';

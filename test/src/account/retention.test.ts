@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';

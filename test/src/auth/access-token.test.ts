@@ -2,7 +2,7 @@ import { createHmac, createSign, generateKeyPairSync, sign as signWith, type Key
 import t from 'tap';
 import { startApp } from '../../support/app.js';
 import type { Issued } from '../../support/client.js';
-import { figure } from '../../support/figures.js';
+import { figure, scaled } from '../../support/figures.js';
 
 const { app, client, account } = await startApp(t);
 const { keyring, mysql, signingKeys } = app.needs;
@@ -135,7 +135,7 @@ t.test('forged tokens cost less than a millisecond each', async (t) => {
   const started = performance.now();
   for (const token of Object.values(forgeries)) await readAccessToken(app.needs, token);
   const each = (performance.now() - started) / Object.keys(forgeries).length;
-  figure(t, 'T54', { did: 'the same, read directly', figure: `${each.toFixed(3)} ms each`, ok: each < 1 });
+  figure(t, 'T54', { did: 'the same, read directly', figure: `${each.toFixed(3)} ms each`, ok: each < scaled(10, 1) });
 });
 
 for (const alg of ['EdDSA', 'RS256']) {

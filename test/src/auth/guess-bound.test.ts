@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';

@@ -1,3 +1,5 @@
+// Mostly waits.
+
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
 import t from 'tap';
 import { jwks } from '../../../src/auth/jwks.js';

@@ -4,6 +4,7 @@ import { codeOf, lockOut, strangers, WRONG } from '../../support/attempts.js';
 import { startApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
 import { figure, scaled } from '../../support/figures.js';
+import { atMost } from '../../support/patience.js';
 
 const { app, client, account } = await startApp(t, { LOGIN_DELAYS_S: '0' });
 const { mysql } = app.needs;
@@ -173,11 +174,11 @@ t.test('a hash that is unusable or too dear is never right and harms nobody', as
     t.equal(codeOf(bad), 'INVALID_CREDENTIALS', passwordHash.slice(0, 40));
     t.equal(codeOf(fine), 'OK');
     slowest = Math.max(slowest, performance.now() - started);
-    t.ok(slowest < 1000);
+    t.ok(slowest < atMost(1000));
   }
   const { alive } = app.needs.hashing.state();
   t.equal(alive, 2, 'no thread was lost');
-  figure(t, 'T52', { did: `${poisoned.length} poisoned hashes (8 GiB, 1,000 passes), a good login beside each`, figure: `slowest pair ${slowest.toFixed(0)} ms, ${alive} of 2 threads alive`, ok: slowest < 1000 && alive === 2 });
+  figure(t, 'T52', { did: `${poisoned.length} poisoned hashes (8 GiB, 1,000 passes), a good login beside each`, figure: `slowest pair ${slowest.toFixed(0)} ms, ${alive} of 2 threads alive`, ok: slowest < atMost(1000) && alive === 2 });
 });
 
 t.test('what is not an address and a password is malformed', async (t) => {

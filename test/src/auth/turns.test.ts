@@ -1,9 +1,12 @@
+// Mostly waits.
+
 import { hashSync as bcrypt } from '@node-rs/bcrypt';
 import t from 'tap';
 import { identityOf } from '../../../src/auth/identity.js';
 import { KEYS } from '../../../src/store/redis.js';
 import { strangers, tally, timed } from '../../support/attempts.js';
 import { startApp } from '../../support/app.js';
+import { atMost } from '../../support/patience.js';
 
 const own = await startApp(t);
 const { app, client, account } = own;
@@ -37,15 +40,15 @@ t.test('who waits longer than 5 s for a slot is refused', async (t) => {
   await fillSlots(email, 20_000);
   const { answer, ms } = await timed(stranger().login(email, password));
   t.match(answer, { status: 429, body: { code: 'LOGIN_THROTTLED' } });
-  t.ok(ms > 4900 && ms < 5600, `waited ${Math.round(ms)} ms`);
+  t.ok(ms > 4900 && ms < atMost(5600), `waited ${Math.round(ms)} ms`);
 });
 
 t.test('a ticket whose node died lapses', async (t) => {
   const { email, password } = await account();
-  await fillSlots(email, 200);
-  const { answer, ms } = await timed(stranger().login(email, password));
-  t.equal(answer.status, 200);
-  t.ok(ms > 150, `waited ${Math.round(ms)} ms`);
+  const filled = Date.now();
+  await fillSlots(email, 400);
+  t.equal((await stranger().login(email, password)).status, 200);
+  t.ok(Date.now() - filled >= 400, `waited ${Date.now() - filled} ms`);
 });
 
 t.test('without Redis no login is let in', async (t) => {

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { cli } from '../../support/cli.js';
+import { PATIENCE_MS } from '../../support/patience.js';
 
 // Starts programs that start programs.
 t.setTimeout(120_000);
@@ -38,7 +39,7 @@ t.test('Ctrl-C ends it and all that it started', async (t) => {
   const ended = new Promise<number | null>((resolve) => tune.once('exit', resolve));
   t.teardown(() => tune.kill('SIGKILL'));
   const started = performance.now();
-  while (childrenOf(tune.pid!).length < 2 && performance.now() - started < 10_000) await new Promise((resolve) => setTimeout(resolve, 50));
+  while (childrenOf(tune.pid!).length < 2 && performance.now() - started < PATIENCE_MS) await new Promise((resolve) => setTimeout(resolve, 50));
   const children = childrenOf(tune.pid!);
   t.equal(children.length, 2, 'the service and the load program');
   tune.kill('SIGINT');

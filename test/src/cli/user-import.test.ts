@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import t from 'tap';
 import { startApp } from '../../support/app.js';
 import { cli, cliOnTerminal, fileOf } from '../../support/cli.js';
+import { atMost } from '../../support/patience.js';
 
 const { app, env, client } = await startApp(t);
 const { mysql } = app.needs;
@@ -133,7 +134,7 @@ t.test('a file that cannot be read is named', async (t) => {
   t.match(await run('user', 'import', fileOf(t, '')), { code: 0, out: 'created 0 of 0 accounts\n', err: '' });
 });
 
-t.test('an import runs again after it was killed, and two at once create each account once', { timeout: 30_000 }, async (t) => {
+t.test('an import runs again after it was killed, and two at once create each account once', { timeout: 90_000 }, async (t) => {
   const lines = Array.from({ length: 6000 }, (_, n) => ({ email: `n${n}@again.example`, passwordHash: HASH, roles: [`role ${n % 7}`] }));
   const forward = fileOf(t, jsonl(...lines));
   const main = new URL('../../../src/cli/main.js', import.meta.url).pathname;
@@ -167,10 +168,10 @@ t.test('10,000 lines with hashes take less than 6 s', async (t) => {
   const { code, err } = await run('user', 'import', file);
   const seconds = (performance.now() - started) / 1000;
   t.match({ code, err }, { code: 0, err: '' }, 'and no progress bar is drawn on what is no terminal');
-  t.ok(seconds < 6, `${seconds.toFixed(1)} s`);
+  t.ok(seconds < atMost(6_000) / 1000, `${seconds.toFixed(1)} s`);
 });
 
-t.test('on a terminal a bar shows the progress; a failed import ends all the same, and Ctrl-C ends it', { timeout: 30_000 }, async (t) => {
+t.test('on a terminal a bar shows the progress; a failed import ends all the same, and Ctrl-C ends it', { timeout: 90_000 }, async (t) => {
   const lines = (domain: string, n: number): string => jsonl(...Array.from({ length: n }, (_, i) => ({ email: `n${i}@${domain}`, passwordHash: HASH })));
   const good = await cliOnTerminal(env, ['user', 'import', fileOf(t, lines('bar.example', 1000))]);
   t.equal(good.code, 0);

@@ -11,6 +11,7 @@ import { appendEvent } from '../../../src/store/outbox.js';
 import { createRedis, type Redis } from '../../../src/store/redis.js';
 import { loadScripts, type Scripts } from '../../../src/store/scripts.js';
 import { dial } from '../../support/cluster.js';
+import { PATIENCE_MS } from '../../support/patience.js';
 import { freshDatabase, ownRedis, type OwnRedis, type Teardown } from '../../support/stores.js';
 
 export const ANN = '00000000-0000-4000-8000-00000000000a';
@@ -72,7 +73,7 @@ export async function listen(t: Teardown, redisUrl: string, heard: (text: string
 }
 
 /** Waits until `holds` does, and gives how long that took in ms; fails after `ms`. */
-export async function until(holds: () => boolean | Promise<boolean>, ms = 5000): Promise<number> {
+export async function until(holds: () => boolean | Promise<boolean>, ms = PATIENCE_MS): Promise<number> {
   const started = performance.now();
   while (!(await holds())) {
     if (performance.now() - started > ms) throw new Error(`not within ${ms} ms: ${holds.toString()}`);

@@ -3,7 +3,8 @@ import { loadHandlers } from '../../../src/events/handlers.js';
 import { startRelay, type Relay } from '../../../src/events/relay.js';
 import { appendEvent, forgetEvents } from '../../../src/store/outbox.js';
 import { ANN, BOB, commitEvent, disorder, listen, NO_HANDLERS, openNode, openStores, pause, relayOn, streamed, unpublished, until, USERS, type Deleted, type Node } from './node.js';
-import { figure } from '../../support/figures.js';
+import { figure, scaled } from '../../support/figures.js';
+import { atMost } from '../../support/patience.js';
 
 const median = (values: number[]): number => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
@@ -100,8 +101,8 @@ t.test('a subscriber hears of a commit within 50 ms on every node, also while an
   stop = true;
   await load;
   t.comment(`median: ${alone.toFixed(1)} ms alone, ${beside.toFixed(1)} ms beside a busy node`);
-  t.ok(alone < 50);
-  t.ok(beside < 50);
+  t.ok(alone < scaled(250, 50));
+  t.ok(beside < scaled(250, 50));
 });
 
 t.test('closing publishes what was committed just before', async (t) => {
@@ -155,7 +156,7 @@ t.test('a slow handler holds neither the relay nor its lease', async (t) => {
     await commitEvent(node.mysql, ANN, n);
     relay.wake();
     await until(async () => (await unpublished(node)) === 0);
-    t.ok(performance.now() - committed < 800);
+    t.ok(performance.now() - committed < atMost(800));
   }
   t.equal(await node.redis.xlen('idp:events'), 3);
 });

@@ -1,9 +1,15 @@
+// Mostly waits.
+
 import { Redis as Client } from 'ioredis';
 import t, { type Test } from 'tap';
 import { loadHandlers } from '../../../src/events/handlers.js';
 import { createDeletionValidators, DEADLINE_MS, type DeletionValidators } from '../../../src/events/validators.js';
 import { ANN, listen, openNode, openStores, pause, type Node } from './node.js';
 import { everyKey } from '../../support/keyspace.js';
+import { atMost } from '../../support/patience.js';
+
+// Most of them wait for the same deadline.
+t.jobs = 8;
 
 interface Question {
   id: string;
@@ -53,7 +59,7 @@ t.test('the question carries what a service needs, on its channel and not on the
   await validators.ask(question);
   t.match(asked, [{ type: 'identity.user.pre_deletion_validate', ...question, id: /^[\w-]{36}$/, validationId: /^[\w-]{36}$/, replyTo: /^idp:/, time: /Z$/, deadline: /Z$/ }]);
   t.equal(Date.parse(asked[0]!.deadline) - Date.parse(asked[0]!.time), DEADLINE_MS);
-  t.ok(Math.abs(Date.parse(asked[0]!.time) - before) < 2000);
+  t.ok(Math.abs(Date.parse(asked[0]!.time) - before) < 10_000);
   t.equal(await node.redis.exists('idp:events'), 0);
 });
 
@@ -61,7 +67,7 @@ t.test('when all have answered the verdict comes at once', async (t) => {
   const { validators } = await arrange(t, { validators: 'bookings:required,crm:advisory', answers: () => [{ source: 'crm' }, { source: 'bookings' }] });
   const { verdict, ms } = await timed(validators);
   t.same(verdict, { reasons: [], unavailable: [] });
-  t.ok(ms < 500, `${ms} ms`);
+  t.ok(ms < 1800, `${ms} ms`);
 });
 
 t.test('all reasons are collected, of advisory services and of modules too', async (t) => {
@@ -79,21 +85,21 @@ t.test('a silent required service is unavailable at the deadline, and the reason
   const { validators } = await arrange(t, { validators: 'bookings:required,billing:required', answers: () => [{ source: 'billing', reason: 'open invoice' }] });
   const { verdict, ms } = await timed(validators);
   t.same(verdict, { reasons: [{ source: 'billing', reason: 'open invoice' }], unavailable: ['bookings'] });
-  t.ok(ms > 1900 && ms < 2300, `${ms} ms`);
+  t.ok(ms > 1900 && ms < atMost(2300), `${ms} ms`);
 });
 
 t.test('a silent advisory service is not waited for beyond the deadline and blocks nothing', async (t) => {
   const { validators } = await arrange(t, { validators: 'crm:advisory' });
   const { verdict, ms } = await timed(validators);
   t.same(verdict, { reasons: [], unavailable: [] });
-  t.ok(ms < 2300, `${ms} ms`);
+  t.ok(ms < atMost(2300), `${ms} ms`);
 });
 
 t.test('modules that throw or hang are unavailable, named by their path', async (t) => {
   const { validators } = await arrange(t, { handlers: [module('throws'), module('hangs')].join() });
   const { verdict, ms } = await timed(validators);
   t.same(verdict, { reasons: [{ source: 'stock', reason: 'goods on the way' }], unavailable: [module('throws'), module('hangs')] });
-  t.ok(ms < 2300, `${ms} ms`);
+  t.ok(ms < atMost(2300), `${ms} ms`);
 });
 
 t.test('answers that are malformed, or of services nobody named, neither agree nor block', async (t) => {
@@ -132,6 +138,6 @@ t.test('without Redis whoever is required is unavailable, and the question count
     await pause(20);
     const { verdict, ms } = await timed(asking);
     t.same(verdict, { reasons: [], unavailable });
-    t.ok(ms < 250, `${ms} ms`);
+    t.ok(ms < 1800, `${ms} ms`);
   }
 });

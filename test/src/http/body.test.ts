@@ -1,7 +1,8 @@
 import t from 'tap';
 import { parseBody } from '../../../src/http/body.js';
 import { startApp } from '../../support/app.js';
-import { figure } from '../../support/figures.js';
+import { figure, scaled } from '../../support/figures.js';
+import { atMost } from '../../support/patience.js';
 
 const parse = (bytes: string | number[], type: string | undefined = 'application/json'): unknown => parseBody(Buffer.from(bytes as string), type);
 const refused = { code: 'INVALID_REQUEST' };
@@ -42,7 +43,7 @@ t.test('a body deeper than 8 is refused, cheaply', (t) => {
   t.throws(() => parse('['.repeat(16 * 1024)), refused);
   t.throws(() => parse(`${'{"a":'.repeat(3000)}1${'}'.repeat(3000)}`), refused);
   t.throws(() => parse(`"${'\\"'.repeat(8000)}`), refused);
-  t.ok(performance.now() - started < 50, 'within milliseconds');
+  t.ok(performance.now() - started < atMost(50), 'within milliseconds');
   t.same(parse(JSON.stringify(`${'['.repeat(100)}"`)), `${'['.repeat(100)}"`, 'brackets in a string are no depth');
   t.end();
 });
@@ -90,7 +91,7 @@ t.test('hostile bodies get 400, never 500, and leave the service as it was', asy
     isRead('['.repeat(16 * 1024));
     return performance.now() - started;
   }).sort((a, b) => a - b);
-  figure(t, 'T41', { did: `${bodies.length} hostile bodies at login; 16 KiB of [ parsed 50 times`, figure: `${broken} × 5xx, ${accepted} accepted; ${times[25]!.toFixed(2)} ms for one`, ok: broken === 0 && accepted === 0 && times[25]! <= 5 });
+  figure(t, 'T41', { did: `${bodies.length} hostile bodies at login; 16 KiB of [ parsed 50 times`, figure: `${broken} × 5xx, ${accepted} accepted; ${times[25]!.toFixed(2)} ms for one`, ok: broken === 0 && accepted === 0 && times[25]! <= scaled(50, 5) });
   figure(t, 'T42', { did: 'a login whose password has the byte ff', figure: `${accepted} logins`, ok: accepted === 0 });
   figure(t, 'T43', { did: 'a login with __proto__', figure: Object.hasOwn(Object.prototype, 'status') ? 'a prototype was changed' : `${accepted} logins, no prototype changed`, ok: accepted === 0 && !Object.hasOwn(Object.prototype, 'status') });
   t.equal((await client().login(email, password)).status, 200);

@@ -1,6 +1,7 @@
 import t from 'tap';
 import { startApp } from '../../support/app.js';
 import { createClient, type Answer } from '../../support/client.js';
+import { until } from '../../support/patience.js';
 
 const { app, client, account } = await startApp(t, { HASH_THREADS: '1', HASH_QUEUE_MS: '60000' });
 const ops = createClient(`http://127.0.0.1:${app.opsPort}`);
@@ -20,7 +21,7 @@ t.test('the pool is resized while logins are under way, and none of them is lost
   });
   for (const threads of [4, 2, 1, 3]) {
     t.match(await put({ threads }), { status: 200, body: { threads } });
-    await new Promise((resolve) => setTimeout(resolve, 250));
+    await until(async () => (await ops.request('GET', '/pool')).body['alive'] === threads);
     t.equal(await threadsNow(), threads);
   }
   isOn = false;

@@ -6,6 +6,7 @@ import { createLog } from '../../../src/log.js';
 import { startThreads, type Threads } from '../../../src/pools/threads.js';
 import type { MortalJob } from './mortal.js';
 import { figure } from '../../support/figures.js';
+import { atMost, PATIENCE_MS } from '../../support/patience.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-threads-'));
 t.teardown(() => rmSync(folder, { recursive: true }));
@@ -22,7 +23,7 @@ function threads(t: Test, n: number, memory = 0): Threads<MortalJob, number> {
 
 async function msUntil(condition: () => boolean | Promise<boolean>): Promise<number> {
   const started = performance.now();
-  while (!(await condition()) && performance.now() - started < 8000) await new Promise((resolve) => setTimeout(resolve, 20));
+  while (!(await condition()) && performance.now() - started < PATIENCE_MS) await new Promise((resolve) => setTimeout(resolve, 20));
   return performance.now() - started;
 }
 
@@ -30,7 +31,7 @@ t.test('a job whose thread died is done by another, and jobs of other threads no
   const pool = threads(t, 2);
   const jobs = [pool.run({ value: 1, ms: 200 }), pool.run({ value: 2, diesBefore: join(folder, 'first') }), pool.run({ value: 3 }), pool.run({ value: 4 })];
   t.same(await Promise.all(jobs), [1, 2, 3, 4]);
-  t.ok((await msUntil(() => pool.alive() === 2)) < 2000, 'back to full size');
+  t.ok((await msUntil(() => pool.alive() === 2)) < atMost(2000), 'back to full size');
 });
 
 t.test('a job that kills every thread fails by itself alone', async (t) => {
@@ -41,7 +42,7 @@ t.test('a job that kills every thread fails by itself alone', async (t) => {
   const done = await Promise.all(others);
   t.same(done, Array.from({ length: 20 }, (_, value) => value));
   const ms = await msUntil(() => pool.alive() === 2);
-  figure(t, 'T52', { did: 'a job that kills every thread it comes to, 20 others beside it', figure: `${20 - done.length} others lost, full size after ${ms.toFixed(0)} ms`, ok: done.length === 20 && ms < 2000 });
+  figure(t, 'T52', { did: 'a job that kills every thread it comes to, 20 others beside it', figure: `${20 - done.length} others lost, full size after ${ms.toFixed(0)} ms`, ok: done.length === 20 && ms < atMost(2000) });
 });
 
 t.test('a thread that dies after or amid a resize fails its own job alone, and is replaced up to the size set now', async (t) => {
@@ -54,7 +55,7 @@ t.test('a thread that dies after or amid a resize fails its own job alone, and i
     await t.rejects(deadly);
     t.equal(await lucky, 7);
     t.same(await Promise.all(others), Array.from({ length: 12 }, (_, value) => value));
-    t.ok((await msUntil(() => pool.alive() === size)) < 2000);
+    t.ok((await msUntil(() => pool.alive() === size)) < atMost(2000));
     t.equal(pool.size(), size);
   }
 });
@@ -95,7 +96,7 @@ t.test('what waits when no thread can start fails instead of waiting', async (t)
   const pool = threads(t, 2);
   await t.rejects(pool.run({ value: 1 }));
   rmSync(barrier);
-  t.ok((await msUntil(() => pool.alive() === 2)) < 3000);
+  t.ok((await msUntil(() => pool.alive() === 2)) < atMost(3000));
   t.equal(await pool.run({ value: 2 }), 2);
 });
 
@@ -106,6 +107,6 @@ t.test('threads that could not start come back once they can', async (t) => {
   await t.rejects(pool.run({ value: 0, deadly: true }));
   await t.rejects(pool.run({ value: 0, deadly: true }));
   rmSync(barrier);
-  t.ok((await msUntil(() => pool.run({ value: 7 }).then((value) => value === 7, () => false))) < 3000, 'a job is done again');
-  t.ok((await msUntil(() => pool.alive() === 2)) < 3000, 'at full size');
+  t.ok((await msUntil(() => pool.run({ value: 7 }).then((value) => value === 7, () => false))) < atMost(3000), 'a job is done again');
+  t.ok((await msUntil(() => pool.alive() === 2)) < atMost(3000), 'at full size');
 });
