@@ -76,7 +76,13 @@ t.test('wrong guesses are held, counted and lock like those of a login', async (
 t.test('of 60 guesses at once no more than the threshold are verified', async (t) => {
   const owner = await signedIn();
   const counts = tally(await times(60, (i) => owner.change(`${WRONG} ${i}`, NEW)));
-  t.equal(counts['INVALID_CREDENTIALS'], 5, JSON.stringify(counts));
+  // How many come in before the first has failed is the machine's business; the others find its delay.
+  let verified = counts['INVALID_CREDENTIALS']!;
+  for (let code = ''; code !== 'ACCOUNT_LOCKED'; await pause(10)) {
+    code = codeOf(await owner.change(WRONG, NEW));
+    if (code === 'INVALID_CREDENTIALS') verified += 1;
+  }
+  t.equal(verified, 5, JSON.stringify(counts));
   t.match((await owner.change(owner.password, NEW)).body, { code: 'ACCOUNT_LOCKED' });
 });
 
