@@ -32,8 +32,8 @@ const RETRIES = 3;
 
 /** Server error numbers that mean "try again": deadlock, lock wait timeout. */
 const RETRYABLE = new Set([1205, 1213]);
-/** Server error numbers that mean "down for now": shutdown, too many connections, read-only. */
-const DOWN = new Set([1040, 1053, 1203, 1290, 1836, 1927, 3024, 1969]);
+/** Server error numbers that mean "down for now": shutdown, too many connections, read-only, a connection that the server saw break. */
+const DOWN = new Set([1040, 1053, 1158, 1159, 1160, 1161, 1203, 1290, 1836, 1927, 3024, 1969]);
 
 /** Settles what differs between servers and their configuration, before a connection is used. */
 const SESSION = [
@@ -61,7 +61,9 @@ export function createMysql(options: { url: string; connections: number; log: Lo
     for (const statement of SESSION) {
       connection.query(statement, (error: Error | null) => {
         if (!error) return;
-        options.log.error({ err: error }, 'a mysql connection could not be set up');
+        // A connection that is lost, or was given up while it waited for its turn, says nothing of the server.
+        if (isServerError(error) && !isDown(error)) options.log.error({ err: error }, 'a mysql connection could not be set up');
+        else options.log.debug({ reason: error.message }, 'mysql connection lost');
         connection.destroy();
       });
     }

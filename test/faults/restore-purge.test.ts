@@ -64,7 +64,9 @@ t.test('of a restore over HTTP and a purge at the same moment exactly one wins',
 
 t.test('a purge that does not look again, under a lock, takes accounts that were restored: the race is one', async (t) => {
   const main = brokenBuild(t, 'dist/src/store/users.js', 'AND ${DUE} FOR UPDATE SKIP LOCKED', 'AND ? > 0');
-  const broken = (await import(new URL('account/purge.js', pathToFileURL(main)).href)) as typeof purging;
+  const { purgeAccount } = (await import(new URL('account/purge.js', pathToFileURL(main)).href)) as typeof purging;
+  // Of an account that is restored already it wants the date of its deletion, and fails.
+  const broken = { purgeAccount: (...given: Parameters<typeof purgeAccount>) => purgeAccount(...given).catch(() => false) };
   let both = 0;
   for (let i = 0; i < 20 && both === 0; i += AT_ONCE) both += (await times(AT_ONCE, (lane) => race(i + lane, broken))).filter(({ purged, restored }) => purged && restored).length;
   t.ok(both > 0, `${both} have both`);

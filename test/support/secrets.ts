@@ -1,5 +1,5 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 /** Where a run of the suite notes the secrets of its tests, and where each was looked for. */
 const FOLDER = process.env['SECRETS_FOLDER'];
@@ -77,7 +77,7 @@ let looks = 0;
 if (FOLDER !== undefined) {
   process.once('exit', () => {
     mkdirSync(FOLDER, { recursive: true });
-    appendFileSync(join(FOLDER, `${process.pid}.jsonl`), `${JSON.stringify({ secrets: own.entries(), searched, looks, leaks })}\n`);
+    appendFileSync(join(FOLDER, `${process.pid}.jsonl`), `${JSON.stringify({ file: basename(process.argv[1] ?? ''), secrets: own.entries(), searched, looks, leaks })}\n`);
   });
 }
 
@@ -123,11 +123,11 @@ export function searchOf(folder: string): Search {
   const all: Search = { secrets: new Secrets(), searched: { MySQL: 0, Redis: 0, log: 0, output: 0 }, looks: 0, found: [] };
   for (const name of readdirSync(folder).filter((one) => one.endsWith('.jsonl'))) {
     for (const line of readFileSync(join(folder, name), 'utf8').trimEnd().split('\n')) {
-      const part = JSON.parse(line) as { secrets: [string, string][]; searched: Record<Place, number>; looks: number; leaks: string[] };
+      const part = JSON.parse(line) as { file: string; secrets: [string, string][]; searched: Record<Place, number>; looks: number; leaks: string[] };
       for (const [secret, what] of part.secrets) all.secrets.add(secret, what);
       for (const place of Object.keys(part.searched) as Place[]) all.searched[place] += part.searched[place];
       all.looks += part.looks;
-      all.found.push(...part.leaks);
+      all.found.push(...part.leaks.map((leak) => `${leak}, by ${part.file}`));
     }
   }
   return all;

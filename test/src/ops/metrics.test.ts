@@ -99,6 +99,7 @@ t.test('what is read and written together is counted by its size', async (t) => 
   const before = await scrape();
   const issued = await Promise.all(people.map(async ({ email, password }) => (await client().login(email, password)).body));
   await Promise.all(issued.map((tokens) => client().profile(tokens['accessToken'] as string)));
+  await Promise.all(issued.map((tokens) => client().request('GET', '/api/auth/sessions', { headers: { authorization: `Bearer ${String(tokens['accessToken'])}` } })));
   await Promise.all(issued.map((tokens) => client().refresh(tokens['refreshToken'])));
   const after = await scrape();
   for (const what of ['account', 'opening', 'session', 'profile', 'refresh', 'rotation']) {
