@@ -28,7 +28,7 @@ export const GROUPS: Record<string, HashCost> = { warm: { memoryKib: 64, passes:
 const groupOf = (cost: HashCost): string => `c${COSTS.indexOf(cost)}`;
 
 /** Logins under way at a time: enough to keep every thread at work and some waiting; as the benchmark has them. */
-const connectionsFor = (threads: number): number => Math.min(1024, 16 * threads);
+const connectionsFor = (threads: number): number => Math.min(1024, 32 * threads);
 
 /** Told before each measurement. */
 export type Tell = (done: number, total: number, now: { cost: HashCost; threads: number; perSecond: number }) => void;
