@@ -223,11 +223,14 @@ export const isDuplicate = (error: unknown): boolean => isServerError(error) && 
 /** `?, ?, ?` for a list of n values. */
 export const marks = (n: number): string => Array.from({ length: n }, () => '?').join(', ');
 
+/** An id as a column of a derived table, in the type of those that it is joined to: in any other no index would be used. */
+export const ID_COLUMN = 'CAST(? AS CHAR(36) CHARACTER SET ascii) COLLATE ascii_bin AS id';
+
 /**
  * A derived table `wanted` of so many ids, to start a join from: an IN costs more than half again, since the server
  * makes a range of each value.
  */
-export const wanted = (n: number): string => `(${Array.from({ length: n }, () => 'SELECT CAST(? AS CHAR(36) CHARACTER SET ascii) COLLATE ascii_bin AS id').join(' UNION ALL ')}) wanted`;
+export const wanted = (n: number): string => `(${Array.from({ length: n }, () => `SELECT ${ID_COLUMN}`).join(' UNION ALL ')}) wanted`;
 
 /** `(?, ?), (?, ?)` for rows of one width. */
 export const tuples = (rows: Value[][]): string => rows.map((row) => `(${marks(row.length)})`).join(', ');

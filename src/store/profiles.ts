@@ -22,6 +22,7 @@ const COLUMNS = `
   s.id AS sessionId, u.id, u.email, u.email_verified_at IS NOT NULL AS emailVerified, u.phone, u.phone_verified_at IS NOT NULL AS phoneVerified, u.status, u.created_at AS createdAt,
     p.id AS profileId, p.provider, p.given_name AS givenName, p.family_name AS familyName, p.created_at AS profileCreatedAt,
     r.id AS roleId, r.name AS roleName, r.description AS roleDescription, t.id AS tenantId, t.name AS tenantName, t.slug, f.id AS factorId`;
+
 /**
  * Roles and tenants in rows of their own (arms 0 and 1), or an account in many of both would give their product.
  * Joins rather than aggregated subqueries, which cost ten times as much.

@@ -1,6 +1,6 @@
 import { coalesce } from './coalesce.js';
 import { gather, type GatherOptions } from './gather.js';
-import { marks, padded, wanted, type Mysql, type Queryable, type Tx } from './mysql.js';
+import { ID_COLUMN, marks, padded, wanted, type Mysql, type Queryable, type Tx } from './mysql.js';
 
 export interface NewSession {
   id: string;
@@ -124,7 +124,7 @@ export function rotator(mysql: Mysql, idleMs: number, onBatch?: GatherOptions['o
 /** Fills a statement up: no session has this id. */
 const NO_ROTATION = ['', 0, Buffer.alloc(32), Buffer.alloc(32), Buffer.alloc(32)];
 
-const WANTED = 'SELECT CAST(? AS CHAR(36) CHARACTER SET ascii) COLLATE ascii_bin AS id, CAST(? AS UNSIGNED) AS fromGeneration, CAST(? AS BINARY(32)) AS fromHash, CAST(? AS BINARY(32)) AS toHash, CAST(? AS BINARY(32)) AS seal';
+const WANTED = `SELECT ${ID_COLUMN}, CAST(? AS UNSIGNED) AS fromGeneration, CAST(? AS BINARY(32)) AS fromHash, CAST(? AS BINARY(32)) AS toHash, CAST(? AS BINARY(32)) AS seal`;
 
 /**
  * Everything the decision depends on stands in the one statement. rotated_at is when the row was changed (SYSDATE;
