@@ -31,9 +31,11 @@ t.test('a node killed amid deletions leaves each account whole: active without a
 });
 
 // Where events are missing it waits for them in vain, which is too long for every day.
-t.test('without its transaction a deletion that is killed is half done', { skip: scaled(1, 0) === 1 && 'in the full run', timeout: 120_000 }, async (t) => {
+t.test('without its transaction a deletion that is killed is half done', { skip: scaled(1, 0) === 1 && 'in the full run', timeout: 300_000 }, async (t) => {
   const main = brokenBuild(t, 'dist/src/account/deletion.js', 'return mysql.transaction(async (tx) => {\n        const deletedAt', 'return ((work) => work(mysql))(async (tx) => {\n        const deletedAt');
-  const faults = faultsOf(await crashAmidDeletions(t, await startNodes(t, 1, {}, main), 80, AT_ONCE));
+  let faults: string[] = [];
+  // A kill has to fall between two statements, which it may miss.
+  for (let tries = 0; tries < 5 && faults.length === 0; tries += 1) faults = faultsOf(await crashAmidDeletions(t, await startNodes(t, 1, {}, main), 80, AT_ONCE));
   t.ok(faults.length > 0, faults[0] ?? 'none');
 });
 
