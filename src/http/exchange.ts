@@ -23,10 +23,31 @@ export type Head = Omit<Incoming, 'body' | 'gone'>;
 /** Why a request is refused before anyone looks at it. */
 export type Refusal = 'too-large' | 'bad-framing' | 'timeout';
 
+/** Header lines made ready once: values are written as they are, so one of them can carry all the lines behind it. */
+export interface HeaderBlock {
+  readonly name: string;
+  readonly rest: string;
+}
+
+export function headerBlock(headers: Record<string, string>): HeaderBlock {
+  const [[name, value], ...more] = Object.entries(headers) as [[string, string], ...[string, string][]];
+  return { name, rest: [clean(value), ...more.map(([other, text]) => `${other}: ${clean(text)}`)].join('\r\n') };
+}
+
+/** A reply as it is written: after its own headers comes the block. */
+export interface Sent {
+  status: number;
+  headers?: Record<string, string> | undefined;
+  block?: HeaderBlock | undefined;
+  cookies?: Reply['cookies'] | undefined;
+  body?: Reply['body'] | undefined;
+  stream?: Reply['stream'] | undefined;
+}
+
 export interface Answering {
   /** Answers a request; must never reject. */
-  handle(incoming: Incoming): Promise<Reply>;
-  refuse(incoming: Incoming, why: Refusal): Reply;
+  handle(incoming: Incoming): Promise<Sent>;
+  refuse(incoming: Incoming, why: Refusal): Sent;
 }
 
 /** After the body a handler has so long, in ms: uWebSockets.js has no timeout of its own there. */
@@ -135,14 +156,14 @@ export class Exchange {
     });
   }
 
-  private write(reply: Reply, close: boolean): void {
+  private write(reply: Sent, close: boolean): void {
     if (this.answered || this.aborted) return;
     this.answered = true;
     this.res.cork(() => this.writeWhole(reply, close || this.isStopping()));
     this.finish();
   }
 
-  private writeWhole(reply: Reply, last: boolean): void {
+  private writeWhole(reply: Sent, last: boolean): void {
     const body = reply.body ?? '';
     this.writeHead(reply);
     if (reply.status === 204 || reply.status === 304) {
@@ -160,7 +181,7 @@ export class Exchange {
   }
 
   /** Writes a streamed body at the speed of the client. */
-  private async pour(reply: Reply, stream: AsyncIterable<string | Buffer>): Promise<void> {
+  private async pour(reply: Sent, stream: AsyncIterable<string | Buffer>): Promise<void> {
     if (this.answered || this.aborted) return;
     this.answered = true;
     this.dueAt = Infinity;
@@ -190,9 +211,10 @@ export class Exchange {
     }
   }
 
-  private writeHead(reply: Reply): void {
+  private writeHead(reply: Sent): void {
     this.res.writeStatus(STATUS.get(reply.status) ?? String(reply.status));
     for (const name in reply.headers) this.res.writeHeader(name, clean(reply.headers[name]!));
+    if (reply.block) this.res.writeHeader(reply.block.name, reply.block.rest);
     if (reply.cookies) for (const cookie of reply.cookies) this.res.writeHeader('Set-Cookie', clean(cookie));
   }
 

@@ -3,28 +3,27 @@ import type { Config } from '../config/settings.js';
 import { ApiError, type ErrorCode } from '../errors.js';
 import type { Keyring } from '../keyring.js';
 import type { Log } from '../log.js';
-import type { Place } from '../places.js';
 import { parseBody } from './body.js';
-import type { Call, Delivery, Principal, Reply } from './call.js';
+import { JSON_HEADERS, type Call, type Principal, type Reply } from './call.js';
 import { clientAddresses } from './client.js';
-import { COOKIES, parseCookies } from './cookies.js';
+import { COOKIES } from './cookies.js';
+import { createCors } from './cors.js';
 import { demandOwnSite, demandXsrf } from './csrf.js';
 import type { Reads, Row } from './endpoint.js';
-import type { Answering, Incoming, Refusal } from './exchange.js';
+import { headerBlock, type Answering, type Incoming, type Refusal, type Sent } from './exchange.js';
+import { OpenCall, type Places } from './open-call.js';
 import { createPaths, paramsOf } from './paths.js';
 import { problem } from './problem.js';
 import { matcher, validator } from './validate.js';
 
 /** What the pipeline asks of the features, since `http` knows none of them. */
-export interface Guards {
+export interface Guards extends Places {
   /** The holder of the call's access credential, with what the endpoint wants to know of it; or null. */
   authenticate(call: Call, reads: Reads): Promise<Principal | null>;
   /** Counts the call against a limit; throws RATE_LIMITED. */
   limit(name: string, call: Call): Promise<void>;
   /** The session that a refresh cookie names, or null; nothing is looked up. */
   refreshSession(call: Call): string | null;
-  /** Where a call seems to come from; asked only when somebody wants to know. */
-  place?(call: Pick<Call, 'ip' | 'headers' | 'viaProxy'>): Place | null;
 }
 
 export interface PipelineOptions {
@@ -71,10 +70,13 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     'Cross-Origin-Resource-Policy': 'same-site',
     ...(secure ? { 'Strict-Transport-Security': 'max-age=31536000; includeSubDomains' } : {}),
   };
+  const cors = createCors(config.corsOrigins);
+  /** All that most replies say by headers, by what they grant. */
+  const blocks = new Map(cors.grants.map((granted) => [granted, headerBlock({ ...always, ...JSON_HEADERS, ...granted })]));
 
   async function run(incoming: Incoming, bound: Bound<Needs>, params: Call['params']): Promise<Reply> {
     const { row } = bound;
-    const call = open(incoming, row, params);
+    const call = new OpenCall(incoming, row, params, addressOf(incoming.peer, incoming.headers), guards);
     if (row.who === 'user') {
       call.principal = await guards.authenticate(call, row.endpoint.reads);
       if (!call.principal) throw new ApiError('UNAUTHENTICATED');
@@ -90,30 +92,6 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     return row.endpoint.handle(needs, call as never);
   }
 
-  function open(incoming: Incoming, row: Row<Needs>, params: Call['params']): Writable<Call> {
-    const { requestId, receivedAt, method, path, headers } = incoming;
-    const { cookies, tossed } = parseCookies(headers.get('cookie'));
-    const client = addressOf(incoming.peer, headers);
-    let place: Place | null | undefined;
-    return {
-      ...{ requestId, receivedAt, method, path, headers, cookies, tossed },
-      ...client,
-      get place() {
-        if (place === undefined) place = guards.place?.({ ip: client.ip, headers, viaProxy: client.viaProxy }) ?? null;
-        return place;
-      },
-      params,
-      query: row.endpoint.query ? readQuery(incoming.query) : {},
-      userAgent: headers.get('user-agent') ?? '',
-      delivery: row.delivers ? readDelivery(incoming) : 'json',
-      body: undefined,
-      principal: null,
-      get gone() {
-        return incoming.gone();
-      },
-    };
-  }
-
   function checkCsrf(row: Row<Needs>, call: Call): void {
     if (row.csrf === 'login' && call.delivery === 'cookie') demandOwnSite(call, config.corsOrigins, secure);
     if (row.csrf !== 'cookie') return;
@@ -126,7 +104,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
   }
 
   /** The only place where an error becomes a reply. */
-  async function handle(incoming: Incoming): Promise<Reply> {
+  async function handle(incoming: Incoming): Promise<Sent> {
     const found = find(incoming.path);
     const methods = found?.target;
     const bound = methods?.get(incoming.method);
@@ -158,27 +136,11 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     return problem(known, incoming.requestId);
   }
 
-  function finish(incoming: Incoming, reply: Reply, methods: Map<string, Bound<Needs>> | undefined): Reply {
-    return { ...reply, headers: { 'X-Request-Id': incoming.requestId, ...always, ...reply.headers, ...cors(incoming, methods) } };
-  }
-
-  function cors(incoming: Incoming, methods: Map<string, Bound<Needs>> | undefined): Record<string, string> | null {
-    if (config.corsOrigins.length === 0) return null;
-    const origin = incoming.headers.get('origin');
-    if (origin === undefined || !config.corsOrigins.includes(origin)) return { Vary: 'Origin' };
-    const granted = {
-      'Vary': 'Origin',
-      'Access-Control-Allow-Origin': origin,
-      'Access-Control-Allow-Credentials': 'true',
-      'Access-Control-Expose-Headers': 'X-XSRF-Token, X-Request-Id, Retry-After',
-    };
-    if (incoming.method !== 'OPTIONS' || !methods) return granted;
-    return {
-      ...granted,
-      'Access-Control-Allow-Methods': allow(methods),
-      'Access-Control-Allow-Headers': 'Content-Type, Authorization, X-XSRF-Token, X-Token-Delivery',
-      'Access-Control-Max-Age': '600',
-    };
+  function finish(incoming: Incoming, { status, headers, cookies, body, stream }: Reply, methods: Map<string, Bound<Needs>> | undefined): Sent {
+    const own = { 'X-Request-Id': incoming.requestId };
+    const granted = cors.grantTo(incoming.headers.get('origin'), incoming.method === 'OPTIONS' && methods ? allow(methods) : null);
+    const block = headers === JSON_HEADERS ? blocks.get(granted) : undefined;
+    return { status, headers: block ? own : { ...own, ...always, ...headers, ...granted }, block, cookies, body, stream };
   }
 
   return {
@@ -208,26 +170,7 @@ function checkNames({ path, endpoint }: Row<never>): void {
 /** Whether some value of a parameter does not fit: else none is looked at. */
 const limitsParams = ({ endpoint }: Row<never>): boolean => Object.values(endpoint.params).some((schema) => ['pattern', 'minLength', 'maxLength'].some((keyword) => keyword in schema));
 
-type Writable<T> = { -readonly [K in keyof T]: T[K] };
-
 const allow = (methods: Map<string, unknown>): string => [...methods.keys(), 'OPTIONS'].join(', ');
-
-function readDelivery({ headers }: Incoming): Delivery {
-  const value = headers.get('x-token-delivery') ?? 'json';
-  if (value !== 'json' && value !== 'cookie') {
-    throw new ApiError('INVALID_REQUEST', { errors: [{ path: '/headers/x-token-delivery', message: 'must be json or cookie' }] });
-  }
-  return value;
-}
-
-function readQuery(query: string): Record<string, string> {
-  const read: Record<string, string> = {};
-  for (const [name, value] of new URLSearchParams(query)) {
-    if (Object.hasOwn(read, name)) throw new ApiError('INVALID_REQUEST', { errors: [{ path: `/query/${name}`, message: 'must be given once' }] });
-    if (name !== '__proto__') read[name] = value;
-  }
-  return read;
-}
 
 /** Codes that a row's columns imply, beside those its endpoint declares. */
 export function impliedErrors(row: Row<never>): ErrorCode[] {
