@@ -12,6 +12,10 @@ export interface RefreshToken {
   secret: Buffer;
   /** The token as the client holds it. */
   text: string;
+}
+
+/** A refresh token as it is given out. */
+export interface MintedToken extends RefreshToken {
   /** Its id: changes with every rotation and belongs to this token alone. */
   jti: string;
 }
@@ -22,7 +26,7 @@ const LENGTH = 16 + 4 + SECRET + MAC;
 
 export const newSecret = (): Buffer => randomBytes(SECRET);
 
-export function mintRefreshToken(keyring: Keyring, sessionId: string, generation: number, secret: Buffer): RefreshToken {
+export function mintRefreshToken(keyring: Keyring, sessionId: string, generation: number, secret: Buffer): MintedToken {
   const payload = payloadOf(sessionId, generation, secret);
   const text = Buffer.concat([payload, keyring.mac('refresh', 'token', payload).subarray(0, MAC)]).toString('base64url');
   return { sessionId, generation, secret, text, jti: jtiOf(keyring, payload) };
@@ -36,7 +40,7 @@ export function readRefreshToken(keyring: Keyring, text: string): RefreshToken |
   if (bytes.toString('base64url') !== text) return null;
   const payload = bytes.subarray(0, LENGTH - MAC);
   if (!keyring.proves('refresh', bytes.subarray(LENGTH - MAC), 'token', payload)) return null;
-  return { sessionId: stringify(payload.subarray(0, 16)), generation: payload.readUInt32BE(16), secret: payload.subarray(20), text, jti: jtiOf(keyring, payload) };
+  return { sessionId: stringify(payload.subarray(0, 16)), generation: payload.readUInt32BE(16), secret: payload.subarray(20), text };
 }
 
 /** Whether a jti that came along belongs to the token; under rotation of SECRET_KEY the former one counts too. */

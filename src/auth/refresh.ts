@@ -9,7 +9,7 @@ import { record, whence } from '../store/audit.js';
 import { appendEvent } from '../store/outbox.js';
 import { revoke, type RefreshState, type Rotation } from '../store/sessions.js';
 import { accessTokenJob } from './access-token.js';
-import { hasJti, mintRefreshToken, newSecret, openSuccessor, readRefreshToken, sealSuccessor, type RefreshToken } from './refresh-token.js';
+import { hasJti, mintRefreshToken, newSecret, openSuccessor, readRefreshToken, sealSuccessor, type MintedToken, type RefreshToken } from './refresh-token.js';
 import { deliver, Delivered, lifetimes, type Tokens } from './session.js';
 import type { Flights } from './flights.js';
 import { judge, judgeFormer, type Arrival, type RefreshCode } from './refresh-verdict.js';
@@ -112,7 +112,7 @@ async function look({ refreshState }: RefreshNeeds, token: RefreshToken, hash: B
   return code === null ? { kind: 'newest', session: session! } : { kind: 'judged', code };
 }
 
-async function issue(needs: RefreshNeeds, session: RefreshState, refresh: RefreshToken): Promise<Tokens> {
+async function issue(needs: RefreshNeeds, session: RefreshState, refresh: MintedToken): Promise<Tokens> {
   const lives = lifetimes(needs.config, session.leftMs);
   const { amr, authTime } = session;
   const job = accessTokenJob(needs, { userId: session.userId!, sessionId: session.id, roles: session.user!.roles, amr, authTime, expiresIn: lives.expiresIn });

@@ -7,7 +7,7 @@ import { issueXsrf } from '../http/csrf.js';
 import { seconds } from '../http/fields.js';
 import { sha256 } from '../keyring.js';
 import type { NewSession } from '../store/sessions.js';
-import { mintRefreshToken, newSecret, type RefreshToken } from './refresh-token.js';
+import { mintRefreshToken, newSecret, type MintedToken } from './refresh-token.js';
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -17,7 +17,7 @@ export const idleMs = (config: Pick<Deps['config'], 'sessionIdleDays'>): number 
 export interface Draft {
   userId: string;
   amr: string[];
-  refresh: RefreshToken;
+  refresh: MintedToken;
   /** The session ends after so long unless it is refreshed before, in ms; null: after its idle time. */
   firstUseMs: number | null;
 }
@@ -47,7 +47,7 @@ export const newSessionMs = (config: Deps['config'], { firstUseMs }: Pick<Draft,
 /** What a client is given. Durations in seconds. */
 export interface Tokens {
   accessToken: string;
-  refresh: RefreshToken;
+  refresh: MintedToken;
   expiresIn: number;
   refreshExpiresIn: number;
 }

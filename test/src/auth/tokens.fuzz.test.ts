@@ -18,7 +18,7 @@ t.test('refresh tokens: what was minted here is read, and no other text', (t) =>
   let tried = 0;
   tried += holds(t, 'a token comes back', minted, (token) => {
     const read = readRefreshToken(keyring, token.text);
-    return read !== null && read.sessionId === token.sessionId && read.generation === token.generation && read.secret.equals(token.secret) && read.jti === token.jti && hasJti(keyring, read, token.jti) && readRefreshToken(stranger, token.text) === null;
+    return read !== null && read.sessionId === token.sessionId && read.generation === token.generation && read.secret.equals(token.secret) && hasJti(keyring, read, token.jti) && readRefreshToken(stranger, token.text) === null;
   });
   tried += holds(t, 'with anything changed it is none', mutantOf(minted.map(({ text }) => text), fc.oneof(letter, fc.string({ minLength: 1, maxLength: 1, unit: 'binary' }))), ({ text, mutant }) => text === mutant || readRefreshToken(keyring, mutant) === null);
   tried += holds(t, 'any text is none', fc.oneof(anyText, fc.stringMatching(/^[\w-]{91}$/)), (text) => readRefreshToken(keyring, text) === null);
