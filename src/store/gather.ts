@@ -7,12 +7,15 @@ export interface GatherOptions {
   lanes?: number;
   /** Told how many items each batch has, before it is worked on. */
   onBatch?: ((items: number) => void) | undefined;
-  /** How long a batch may wait for more items, in ms; 0 takes what one event-loop turn brings. */
+  /** How long a batch waits for more items, in ms; 0 takes what event-loop turns bring that follow each other. */
   lingerMs?: () => number;
 }
 
 /** Whoever waited for so long, in ms, when a batch before failed because the store is away, fails with it. */
 const LATE_MS = 100;
+
+/** As long as each event-loop turn brings more items, a batch waits for the next turn, but no longer than this, in ms. */
+const TURNS_MS = 1;
 
 /**
  * Turns single calls into batches: items handed in within one turn, or within the linger, are worked on together, in
@@ -29,6 +32,7 @@ export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, l
   let waiting: Waiting[] = [];
   let underWay = 0;
   let planned: { cancel: () => void } | null = null;
+  let seen = 0;
 
   function plan(): void {
     const linger = lingerMs();
@@ -36,9 +40,16 @@ export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, l
       const timer = setTimeout(start, linger);
       planned = { cancel: () => clearTimeout(timer) };
     } else {
-      const turn = setImmediate(start);
+      seen = waiting.length;
+      const turn = setImmediate(look);
       planned = { cancel: () => clearImmediate(turn) };
     }
+  }
+
+  /** Under load requests come in a few at a time, and a statement costs more than what it does for one of them. */
+  function look(): void {
+    if (waiting.length > seen && performance.now() - waiting[0]!.since < TURNS_MS) plan();
+    else start();
   }
 
   function start(): void {
@@ -56,7 +67,7 @@ export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, l
   function landed(): void {
     underWay -= 1;
     // What lingers is not hurried along.
-    if (waiting.length > 0 && !planned) start();
+    if (waiting.length > 0 && !planned) plan();
   }
 
   async function run(batch: Waiting[]): Promise<void> {

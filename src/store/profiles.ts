@@ -71,7 +71,7 @@ export function liveProfileReader(mysql: Mysql, onBatch?: GatherOptions['onBatch
       add(one, row);
     }
     return new Map([...found].map(([id, one]) => [id, profile(one)]));
-  }, 64, onBatch);
+  }, onBatch);
 }
 
 function add(to: Gathered, row: ProfileRow): void {

@@ -59,7 +59,7 @@ interface RefreshRow extends Pick<RefreshState, 'id' | 'generation' | 'secretHas
 
 /** Reads sessions for their refresh; the reads of one event-loop turn become one statement. */
 export function refreshReader(mysql: Mysql, idleMs: number, onBatch?: GatherOptions['onBatch']): (id: string) => Promise<RefreshState | null> {
-  return coalesce((ids: string[]) => findForRefresh(mysql, ids, idleMs), 64, onBatch);
+  return coalesce((ids: string[]) => findForRefresh(mysql, ids, idleMs), onBatch);
 }
 
 async function findForRefresh(on: Queryable, ids: string[], idleMs: number): Promise<Map<string, RefreshState>> {
@@ -223,5 +223,5 @@ export function liveSessionReader(mysql: Mysql, onBatch?: GatherOptions['onBatch
       ids,
     );
     return new Map(rows.map((row) => [row.id, row]));
-  }, 64, onBatch);
+  }, onBatch);
 }
