@@ -25,7 +25,17 @@ export default async function run(jobs: HashingJob[]): Promise<HashingResult[]> 
   const ready = await tools;
   const results: HashingResult[] = [];
   for (const job of jobs) results.push(await work(ready, job).catch((error: unknown) => ({ kind: 'failed' as const, reason: String(error) })));
-  return results;
+  // After the last hash, each of which leaves the caches of its core empty: what signs is read into them once.
+  return results.map((result, i) => sign(jobs[i]!, result));
+}
+
+function sign(job: HashingJob, result: HashingResult): HashingResult {
+  if (result.kind !== 'verify' || !result.ok || job.kind !== 'verify' || !job.token) return result;
+  try {
+    return { ...result, token: signJws(job.token) };
+  } catch (error) {
+    return { kind: 'failed', reason: String(error) };
+  }
 }
 
 /** Verifies or hashes one password. An unknown or unusable hash costs as much as a real one and is never right. */
@@ -35,7 +45,7 @@ async function work(ready: Tools, job: HashingJob): Promise<HashingResult> {
   const phc = job.hash === null ? null : readPhc(job.hash);
   const matches = phc === null ? (await argon2.verify(decoy, job.plain), false) : await verify(ready, job.hash!, job.plain, phc.scheme);
   const renewed = matches && isOutdated(phc!, cost) ? await argon2.hash(job.plain, cost) : null;
-  return { kind: 'verify', ok: matches, renewed, token: matches && job.token ? signJws(job.token) : null };
+  return { kind: 'verify', ok: matches, renewed, token: null };
 }
 
 async function verify({ argon2, decoy }: Tools, hash: string, plain: string, scheme: 'argon2' | 'bcrypt'): Promise<boolean> {

@@ -80,7 +80,8 @@ const NEWEST = 0.05;
 const SHARE = 0.85;
 /** Jobs that a thread gets at a time while many wait: their messages and wake-ups are dear beside a hash. */
 const MOST_TOGETHER = 8;
-const SWEEP_MS = 25;
+/** Jobs whose time is over are looked for no more often than this, in ms. */
+const SWEEP_MS = 10;
 const WORKER = new URL('../../workers/hashing.js', import.meta.url);
 const NICENESS = 10;
 /** What a thread holds beside the memory of its hash, in bytes. */
@@ -134,6 +135,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
         evicted.reject(overloaded('evicted'));
       }
       queue.push(asker.network, waiting);
+      if (!sweeping) sweepIn(patience);
     });
   }
 
@@ -207,13 +209,25 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     return batch;
   }
 
-  // Fair turns can leave a busy source's jobs behind for longer than anyone was promised.
-  const sweep = setInterval(() => {
-    if (queue.size === 0) return;
+  /** Fair turns can leave a busy source's jobs behind for longer than anyone was promised. Set for the oldest: each wake-up costs those that hash. */
+  let sweeping: NodeJS.Timeout | undefined;
+  function sweepIn(ms: number): void {
+    sweeping = setTimeout(sweep, Math.max(SWEEP_MS, ms));
+    sweeping.unref();
+  }
+
+  function sweep(): void {
     const now = performance.now();
-    for (const late of queue.sweep((waiting) => now - waiting.since > patience)) late.reject(overloaded('late'));
-  }, SWEEP_MS);
-  sweep.unref();
+    let oldest = Infinity;
+    const isLate = ({ since }: Waiting): boolean => {
+      if (now - since > patience) return true;
+      oldest = Math.min(oldest, since);
+      return false;
+    };
+    for (const late of queue.sweep(isLate)) late.reject(overloaded('late'));
+    sweeping = undefined;
+    if (queue.size > 0) sweepIn(oldest + patience - now);
+  }
 
   return {
     async verify(hash, plain, asker, token = null) {
@@ -246,7 +260,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     },
     state: () => ({ threads: threads.size(), alive: threads.alive(), ending: threads.ending(), running, waiting: queue.size, meanRunMs }),
     async close() {
-      clearInterval(sweep);
+      clearTimeout(sweeping);
       for (const waiting of queue.sweep(() => true)) waiting.reject(new ApiError('UNAVAILABLE', { retryAfter: 1 }));
       await threads.close();
     },
