@@ -5,7 +5,7 @@ import type { Hashing } from '../pools/hashing.js';
 const FAST = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 /** The histogram measures whole intervals of a timer; what exceeds the interval is the delay. */
-const LOOP_RESOLUTION_MS = 10;
+const LOOP_RESOLUTION_MS = 50;
 
 /** What is worked on in batches: passwords by a thread; reads of accounts, sessions, profiles, and writes, by a statement or transaction. */
 export type BatchKind = 'password' | 'account' | 'opening' | 'session' | 'profile' | 'refresh' | 'rotation';
@@ -31,7 +31,7 @@ export interface Metrics {
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry, prefix: 'idp_' });
+  collectDefaultMetrics({ register: registry, prefix: 'idp_', eventLoopMonitoringPrecision: LOOP_RESOLUTION_MS });
 
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
