@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** What each derived key is for. A new use gets a new word, never an old one. */
 export type Purpose = 'identity' | 'subject' | 'source' | 'limit' | 'refresh' | 'successor' | 'csrf' | 'otp' | 'recovery-code' | 'totp-secret' | 'signing-key' | 'notification' | 'webhook' | 'oauth-flow' | 'secret-name' | 'cursor';
@@ -87,7 +87,7 @@ function unseal(key: Buffer, sealed: Buffer, context: string): Buffer | null {
 /** Constant-time comparison of byte strings; a difference in length is not hidden. */
 export const equal = (a: Buffer, b: Buffer): boolean => a.length === b.length && timingSafeEqual(a, b);
 
-export const sha256 = (data: Buffer | string): Buffer => createHash('sha256').update(data).digest();
+export const sha256 = (data: Buffer | string): Buffer => hash('sha256', data, 'buffer');
 
 /** The keyed hash of a user id: names a person in logs and in the audit after the purge, to nobody else. */
 export const subjectOf = (keyring: Keyring, userId: string): string => keyring.mac('subject', userId).toString('base64url');
