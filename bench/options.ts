@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-export const SCENARIOS = ['login', 'profile', 'refresh', 'mixed', 'overload', 'flood', 'scale', 'memory'] as const;
+export const SCENARIOS = ['login', 'profile', 'refresh', 'mixed', 'overload', 'flood', 'scale', 'memory', 'tune'] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
 
 /** How long and how often each thing is measured. */
@@ -26,7 +26,7 @@ const QUICK = { quick: true, rounds: 2, heat: false, warmMs: 300, measureMs: 1_2
 
 export const USAGE = `npm run bench -- [options]
 
-  --quick         two short rounds, and 100,000 accounts for a million; under 3 min (default: five rounds, about 20 min)
+  --quick         two short rounds, and 100,000 accounts for a million; under 4 min (default: five rounds, about 25 min)
   --only a,b      only these scenarios: ${SCENARIOS.join(', ')}
   --rounds n      so many rounds
   --profile       the service writes CPU profiles (node --cpu-prof) to .local/bench/profile

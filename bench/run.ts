@@ -12,9 +12,10 @@ import { overload } from './scenarios/overload.js';
 import { profile } from './scenarios/profile.js';
 import { refresh } from './scenarios/refresh.js';
 import { scale } from './scenarios/scale.js';
+import { tune } from './scenarios/tune.js';
 import { FOLDER, openStage, type Stage } from './stage.js';
 
-const SCENARIOS: Record<ScenarioName, (stage: Stage) => Promise<Finding>> = { login, profile, refresh, mixed, overload, flood, scale, memory };
+const SCENARIOS: Record<ScenarioName, (stage: Stage) => Promise<Finding>> = { login, profile, refresh, mixed, overload, flood, scale, memory, tune };
 
 /** Progress goes to standard error, so that standard output holds the table alone. */
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
