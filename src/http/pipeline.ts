@@ -42,6 +42,7 @@ interface Bound<Needs> {
   checkBody: ((value: unknown) => void) | null;
   checkQuery: ((value: unknown) => void) | null;
   fitsParams: ((value: unknown) => boolean) | null;
+  declared: ReadonlySet<ErrorCode>;
 }
 
 /** The steps that every request takes, in this order: route → read → authenticate → csrf → limit → validate → handle. */
@@ -56,6 +57,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
       checkBody: row.endpoint.body && validator(row.endpoint.body),
       checkQuery: row.endpoint.query && validator(row.endpoint.query),
       fitsParams: limitsParams(row) ? matcher(Type.Object(row.endpoint.params)) : null,
+      declared: new Set([...impliedErrors(row), ...row.endpoint.errors]),
     });
     table.set(row.path, methods);
   }
@@ -71,8 +73,9 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     ...(secure ? { 'Strict-Transport-Security': 'max-age=31536000; includeSubDomains' } : {}),
   };
   const cors = createCors(config.corsOrigins);
-  /** All that most replies say by headers, by what they grant. */
-  const blocks = new Map(cors.grants.map((granted) => [granted, headerBlock({ ...always, ...JSON_HEADERS, ...granted })]));
+  /** What replies say beside their own headers, by what they grant. */
+  const blocks = new Map(cors.grants.map((granted) => [granted, headerBlock({ ...always, ...granted })]));
+  const isUsual = (headers: Reply['headers']): boolean => headers === JSON_HEADERS || !Object.keys(headers ?? {}).some((name) => name in always);
 
   async function run(incoming: Incoming, bound: Bound<Needs>, params: Call['params']): Promise<Reply> {
     const { row } = bound;
@@ -114,7 +117,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
       if (!bound) reply = incoming.method === 'OPTIONS' ? { status: 204, headers: { Allow: allow(methods) } } : problem(new ApiError('METHOD_NOT_ALLOWED'), incoming.requestId, { Allow: allow(methods) });
       else reply = await run(incoming, bound, found.params);
     } catch (error) {
-      reply = failed(incoming, bound?.row, error);
+      reply = failed(incoming, bound, error);
     }
     observe(incoming, bound, reply);
     return finish(incoming, reply, methods);
@@ -125,10 +128,11 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     options.observe(seconds, bound ? incoming.method : 'other', bound?.row.path ?? 'other', status);
   }
 
-  function failed(incoming: Incoming, row: Row<Needs> | undefined, error: unknown): Reply {
+  function failed(incoming: Incoming, bound: Bound<Needs> | undefined, error: unknown): Reply {
+    const row = bound?.row;
     let known = error instanceof ApiError ? error : new ApiError('INTERNAL', {}, { cause: error });
-    if (row && !declares(row, known.code)) {
-      log.error({ path: row.path, outcome: known.code }, 'an endpoint answered with an error it does not declare');
+    if (bound && !bound.declared.has(known.code)) {
+      log.error({ path: bound.row.path, outcome: known.code }, 'an endpoint answered with an error it does not declare');
       if (options.strict) known = new ApiError('INTERNAL', { detail: `${known.code} is not declared` }, { cause: error });
     }
     if (known.code === 'INTERNAL') log.error({ requestId: incoming.requestId, method: incoming.method, path: row?.path, err: known.cause }, 'request failed');
@@ -137,10 +141,10 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
   }
 
   function finish(incoming: Incoming, { status, headers, cookies, body, stream }: Reply, methods: Map<string, Bound<Needs>> | undefined): Sent {
-    const own = { 'X-Request-Id': incoming.requestId };
+    const id = { 'X-Request-Id': incoming.requestId };
     const granted = cors.grantTo(incoming.headers.get('origin'), incoming.method === 'OPTIONS' && methods ? allow(methods) : null);
-    const block = headers === JSON_HEADERS ? blocks.get(granted) : undefined;
-    return { status, headers: block ? own : { ...own, ...always, ...headers, ...granted }, block, cookies, body, stream };
+    const block = isUsual(headers) ? blocks.get(granted) : undefined;
+    return { status, headers: block ? { ...id, ...headers } : { ...id, ...always, ...headers, ...granted }, block, cookies, body, stream };
   }
 
   return {
@@ -183,5 +187,3 @@ export function impliedErrors(row: Row<never>): ErrorCode[] {
   if (limitsParams(row)) implied.push('NOT_FOUND');
   return implied;
 }
-
-const declares = (row: Row<never>, code: ErrorCode): boolean => impliedErrors(row).includes(code) || row.endpoint.errors.includes(code);
