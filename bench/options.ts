@@ -26,7 +26,7 @@ const QUICK = { quick: true, rounds: 2, heat: false, warmMs: 300, measureMs: 1_2
 
 export const USAGE = `npm run bench -- [options]
 
-  --quick         two short rounds, and 100,000 accounts for a million; under 4 min (default: five rounds, about 25 min)
+  --quick         two short rounds, and 100,000 accounts for a million; under 4 min (default: five rounds, about 30 min)
   --only a,b      only these scenarios: ${SCENARIOS.join(', ')}
   --rounds n      so many rounds
   --profile       the service writes CPU profiles (node --cpu-prof) to .local/bench/profile
