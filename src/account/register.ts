@@ -36,7 +36,7 @@ export const register = endpoint({
     const { password, givenName, familyName } = call.body;
     const email = normaliseEmail(call.body.email);
     if (!isEmail(email)) throw new ApiError('INVALID_REQUEST', { errors: [{ path: '/email', message: 'must be an e-mail address' }] });
-    needs.hashing.demandRoom(call);
+    needs.hashing.admit(call);
     await demandStores(needs);
     await needs.passwordRules.demand(password, email, '/password');
     // For known addresses too, whose owners never see it: the hash is what takes the time.

@@ -44,7 +44,7 @@ export interface Attempt {
  */
 export function demandRoom({ hashing, metrics }: Pick<Deps, 'hashing' | 'metrics'>, call: Call): void {
   try {
-    hashing.demandRoom(call);
+    hashing.admit(call);
   } catch (error) {
     countRefusal(metrics, error);
     throw error;

@@ -3,6 +3,7 @@ import type { Config } from '../config/settings.js';
 import { ApiError, retrySeconds } from '../errors.js';
 import type { Log } from '../log.js';
 import type { HashingJob, HashingResult, HashingSetup, SigningJob } from '../../workers/protocol.js';
+import { Admissions } from './admissions.js';
 import { FairQueue } from './fair-queue.js';
 import { startThreads } from './threads.js';
 
@@ -21,10 +22,11 @@ export interface Hashing {
    */
   verify(hash: string | null, plain: string, asker: Asker, token?: SigningJob | null): Promise<{ ok: boolean; renewed: string | null; token: string | null }>;
   /**
-   * Says early what `verify` would say of a full queue, before anything is spent on the login.
+   * Says early what `verify` would say of a full queue, before anything is spent on the login, and keeps a place
+   * for the same asker's job, which is to come within moments.
    * @throws ApiError OVERLOADED
    */
-  demandRoom(asker: Asker): void;
+  admit(asker: Asker): void;
   /** A PHC string of argon2id at the cost set now. Fails like verify. */
   hash(plain: string, asker: Asker): Promise<string>;
   /** How long the threads are busy with what waits already, in ms. */
@@ -82,6 +84,8 @@ const SHARE = 0.85;
 const MOST_TOGETHER = 8;
 /** Jobs whose time is over are looked for no more often than this, in ms. */
 const SWEEP_MS = 10;
+/** How long a place is kept, in ms: what a login does before its password is checked takes less, even when it waits for others to share statements with. */
+const ADMITTED_MS = 300;
 const WORKER = new URL('../../workers/hashing.js', import.meta.url);
 const NICENESS = 10;
 /** What a thread holds beside the memory of its hash, in bytes. */
@@ -100,6 +104,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
   const memory = config.argon2MemoryKib * 1024 + THREAD_BYTES;
   const threads = startThreads<HashingJob[], HashingResult[]>({ worker: WORKER, threads: config.hashThreads, concurrency: 1, nice: NICENESS, setup, probe: [], memory, log, up: () => next() });
   const queue = new FairQueue<Waiting>();
+  const admitted = new Admissions<Asker>(ADMITTED_MS);
   let running = 0;
   // A first guess (19 MiB, 2 passes take about 10 ms); the first runs correct it.
   let meanRunMs = Math.max(0.5, (config.argon2MemoryKib * config.argon2Passes) / 4000);
@@ -126,6 +131,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
 
   function submit(job: HashingJob, asker: Asker): Promise<HashingResult> {
     return new Promise((resolve, reject) => {
+      admitted.delete(asker);
       if (asker.gone?.aborted) return reject(unheard());
       const waiting: Waiting = { job, asker, since: performance.now(), resolve, reject };
       if (running < size() && queue.size === 0) return start([waiting]);
@@ -235,8 +241,11 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       if (result.kind !== 'verify') throw new Error('the hashing thread answered another question');
       return { ok: result.ok, renewed: result.renewed, token: result.token };
     },
-    demandRoom({ network }) {
-      if (isFull() && !queue.hasHeavier(queue.waitingOf(network) + 1)) throw overloaded('full');
+    admit(asker) {
+      // A free thread takes one without a wait.
+      const ahead = queue.size + admitted.count() - (size() - running);
+      if (ahead >= 0 && waitMs(ahead + 1) > patience * SHARE && !queue.hasHeavier(queue.waitingOf(asker.network) + 1)) throw overloaded('full');
+      admitted.add(asker);
     },
     async hash(plain, asker) {
       const result = await submit({ kind: 'hash', plain }, asker);

@@ -66,10 +66,33 @@ t.test('a token is signed for the right password alone', async (t) => {
 t.test('a full queue is seen before anything is spent, and a quiet source still finds room', async (t) => {
   const pool = hashing(t, { hashQueueMs: 150 });
   const work = Array.from({ length: 100 }, () => pool.hash('x', { network: 'busy' }));
-  t.throws(() => pool.demandRoom({ network: 'busy' }), { code: 'OVERLOADED' });
-  t.doesNotThrow(() => pool.demandRoom({ network: 'quiet' }));
+  t.throws(() => pool.admit({ network: 'busy' }), { code: 'OVERLOADED' });
+  t.doesNotThrow(() => pool.admit({ network: 'quiet' }));
   await outcomes(work);
-  t.doesNotThrow(() => pool.demandRoom({ network: 'busy' }));
+  t.doesNotThrow(() => pool.admit({ network: 'busy' }));
+});
+
+t.test('no more are let in than there is room for, though none of them has come yet', async (t) => {
+  const pool = hashing(t, { hashQueueMs: 500 });
+  await pool.hash('warm', { network: 'n' });
+  const askers = Array.from({ length: 1000 }, () => ({ network: 'burst' }));
+  const isLetIn = (asker: { network: string }): boolean => {
+    try {
+      pool.admit(asker);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const letIn = askers.filter(isLetIn);
+  t.ok(letIn.length >= 2 && letIn.length < 500, `${letIn.length} let in`);
+  t.notOk(isLetIn({ network: 'late' }));
+  const { done = 0 } = await outcomes(letIn.map((asker) => pool.hash('x', asker)));
+  t.ok(done > 0, `${done} done`);
+  t.ok(isLetIn({ network: 'late' }), 'who has come needs no place any more');
+  const again = askers.filter(isLetIn);
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  t.equal(askers.filter(isLetIn).length, again.length + 1, 'nor who does not come');
 });
 
 t.test('an unknown account costs what a known one costs', async (t) => {
@@ -163,7 +186,7 @@ t.test('for a client that has left nothing is hashed, and no thread dies', async
 
 t.test('hashing threads yield to the rest of the process', async (t) => {
   const pool = hashing(t);
-  await pool.hash('warm', { network: 'n' });
+  await allUp(pool);
   const niceness = readdirSync('/proc/self/task').map((task) => Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ')[1]!.split(' ')[16]));
   const own = Number(readFileSync('/proc/self/stat', 'utf8').split(') ')[1]!.split(' ')[16]);
   t.ok(niceness.filter((nice) => nice === Math.min(19, own + 10)).length >= 2, niceness.join());
