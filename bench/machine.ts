@@ -66,9 +66,10 @@ async function readRedis(url: string): Promise<string> {
     await redis.connect().catch((error: unknown) => {
       throw new Error(`Redis cannot be reached: ${(error as Error).message}`);
     });
-    const info = await redis.info('server');
+    const info = await redis.info();
     const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1];
-    return valkey === undefined ? `Redis ${/^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown'}` : `Valkey ${valkey}`;
+    const name = valkey === undefined ? `Redis ${/^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown'}` : `Valkey ${valkey}`;
+    return `${name} (${/^aof_enabled:1/m.test(info) ? 'append-only file' : 'no append-only file'})`;
   } finally {
     redis.disconnect();
   }

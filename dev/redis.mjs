@@ -8,8 +8,9 @@ import { freePort } from './ports.mjs';
 
 /** The service counts on its keys: none may be evicted, and a restart keeps them. */
 const DURABLE = ['appendonly yes', 'appendfsync everysec', 'save ""'];
+const IN_MEMORY = ['appendonly no', 'save ""'];
 /** Tests hold the server still on purpose, for which they need DEBUG. */
-const VOLATILE = ['appendonly no', 'save ""', 'enable-debug-command local'];
+const VOLATILE = [...IN_MEMORY, 'enable-debug-command local'];
 
 /**
  * @param {object} plan
@@ -17,10 +18,11 @@ const VOLATILE = ['appendonly no', 'save ""', 'enable-debug-command local'];
  * @param {string} plan.home
  * @param {RedisSecrets} plan.secrets
  * @param {boolean} plan.durable
+ * @param {boolean} plan.onDisk
  * @param {(port: number) => void} plan.onPort called with the port it got
  * @returns {Promise<import('./daemon.mjs').Daemon & {url: string}>}
  */
-export async function startRedis({ program, home, secrets, durable, onPort }) {
+export async function startRedis({ program, home, secrets, durable, onDisk, onPort }) {
   // One folder per maker: their files have drifted apart.
   const data = join(home, program.flavour);
   mkdirSync(data, { recursive: true, mode: 0o700 });
@@ -28,7 +30,7 @@ export async function startRedis({ program, home, secrets, durable, onPort }) {
     const port = await freePort(tries === 1 ? secrets.port : undefined);
     const lines = [
       'bind 127.0.0.1', `port ${port}`, 'unixsocket redis.sock', 'unixsocketperm 700', `requirepass ${secrets.password}`,
-      'maxmemory-policy noeviction', 'daemonize no', 'logfile ""', 'dir .', ...(durable ? DURABLE : VOLATILE), '',
+      'maxmemory-policy noeviction', 'daemonize no', 'logfile ""', 'dir .', ...(!durable ? VOLATILE : onDisk ? DURABLE : IN_MEMORY), '',
     ];
     // In a file and not in the arguments: those every user of the machine can read.
     writeFileSync(join(home, 'redis.conf'), lines.join('\n'), { mode: 0o600 });

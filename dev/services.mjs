@@ -37,11 +37,12 @@ const plainSteps = (say) => (name, _doing, work) => work((done) => say(`${name}:
  * @param {Say} how.say
  * @param {Step} [how.step]
  * @param {boolean} [how.durable] false: fast, and a crash of the machine loses data
+ * @param {boolean} [how.redisOnDisk] false: a restart of Redis forgets, whatever `durable` says
  * @param {boolean} [how.fresh] start with empty data
  * @param {string} [how.bufferPool] memory that MySQL keeps pages in, such as 2G
  * @returns {Promise<Services>}
  */
-export async function startServices(dir, { say, step = plainSteps(say), durable = true, fresh = false, bufferPool }) {
+export async function startServices(dir, { say, step = plainSteps(say), durable = true, redisOnDisk = true, fresh = false, bufferPool }) {
   const home = resolve(dir);
   const inUse = join(home, 'in-use.json');
   const holder = claim(inUse);
@@ -63,7 +64,7 @@ export async function startServices(dir, { say, step = plainSteps(say), durable 
   }
   if (redisServer) {
     redisUrl = await begin('redis', redisServer, (program) =>
-      startRedis({ program, home, durable, secrets: secrets.redis, onPort: (port) => secrets.savePort('redis', port) }));
+      startRedis({ program, home, durable, onDisk: redisOnDisk, secrets: secrets.redis, onPort: (port) => secrets.savePort('redis', port) }));
   }
 
   /**
