@@ -18,8 +18,8 @@ const LATE_MS = 100;
 const TURNS_MS = 1;
 
 /**
- * Turns single calls into batches: items handed in within one turn, or within the linger, are worked on together, in
- * the order they came. `work` answers each item by its position. When it throws, each item is tried alone, so that one
+ * Turns single calls into batches: items handed in within a turn, within turns that each bring more, or within the
+ * linger, are worked on together, in the order they came. `work` answers each item by its position. When it throws, each item is tried alone, so that one
  * that cannot be done fails its own caller only; while a store is away (UNAVAILABLE) all of the batch fail at once.
  */
 export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, lanes = Infinity, onBatch, lingerMs = () => 0 }: GatherOptions): (item: In) => Promise<Out> {

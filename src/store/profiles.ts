@@ -61,7 +61,7 @@ interface Gathered {
   mfaEnabled: boolean;
 }
 
-/** Reads the profile of whoever holds a session, if it is alive and the account active; the reads of one event-loop turn become one statement. */
+/** Reads the profile of whoever holds a session, if it is alive and the account active; reads that come close together become one statement. */
 export function liveProfileReader(mysql: Mysql, onBatch?: GatherOptions['onBatch']): (sessionId: string) => Promise<Profile | null> {
   return coalesce(async (ids: string[]) => {
     const found = new Map<string, Gathered>();

@@ -57,7 +57,7 @@ interface RefreshRow extends Pick<RefreshState, 'id' | 'generation' | 'secretHas
   role: string | null;
 }
 
-/** Reads sessions for their refresh; the reads of one event-loop turn become one statement. */
+/** Reads sessions for their refresh; reads that come close together become one statement. */
 export function refreshReader(mysql: Mysql, idleMs: number, onBatch?: GatherOptions['onBatch']): (id: string) => Promise<RefreshState | null> {
   return coalesce((ids: string[]) => findForRefresh(mysql, ids, idleMs), onBatch);
 }
@@ -115,7 +115,7 @@ const ROTATIONS = { most: 64, lanes: 2 };
 
 /**
  * Makes `toHash` the newest secret of a session if `fromHash` still is and nothing ended the session: of any number of
- * callers with one token exactly one gets true. The rotations of one event-loop turn become one statement.
+ * callers with one token exactly one gets true. Rotations that come close together become one statement.
  */
 export function rotator(mysql: Mysql, idleMs: number, onBatch?: GatherOptions['onBatch']): (rotation: Rotation) => Promise<boolean> {
   return gather((rotations: Rotation[]) => rotate(mysql, rotations, idleMs), { ...ROTATIONS, onBatch });
