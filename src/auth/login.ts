@@ -6,7 +6,7 @@ import { json, type Call, type Reply } from '../http/call.js';
 import { seconds } from '../http/fields.js';
 import type { Tx } from '../store/mysql.js';
 import { renewPasswordHash, type LoginAccount, type LoginQuery, type Seen } from '../store/login-accounts.js';
-import { demandRoom, enter, fail, releaseOnThrow, type Attempt } from './attempt.js';
+import { demandRoom, enterWithRoom, fail, releaseOnThrow, type Attempt } from './attempt.js';
 import { challenge } from './challenge.js';
 import { identityHash, sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';
@@ -50,7 +50,7 @@ export const login = endpoint({
     const { email, password, deviceName } = call.body;
     demandRoom(needs, call);
     const attempt = await begin(needs, call, email);
-    const ticket = await enter(needs, attempt);
+    const ticket = await enterWithRoom(needs, attempt);
     for (let { account } = attempt; ; account = await attempt.reread()) {
       // Chosen beforehand, so that the thread which finds the password right can sign at once.
       const draft = account && draftSession(needs.keyring, account.id, ['pwd']);

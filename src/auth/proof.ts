@@ -4,7 +4,7 @@ import type { UserCall } from '../http/call.js';
 import type { LoginAccount } from '../store/login-accounts.js';
 import type { Tx } from '../store/mysql.js';
 import { lockActive } from '../store/users.js';
-import { demandRoom, enter, fail, releaseOnThrow, type Attempt, type AttemptNeeds } from './attempt.js';
+import { demandRoom, enterWithRoom, fail, releaseOnThrow, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
 import { sourceOf } from './identity.js';
 
@@ -39,7 +39,7 @@ type Verdict<T> = { kind: 'done'; value: T } | { kind: 'changed' } | { kind: 'wr
 export async function prove<T extends object, Prepared = undefined>(needs: ProofNeeds, call: UserCall, demand: Demand<Prepared>, work: Work<T, Prepared>): Promise<T> {
   if (demand.password !== null) demandRoom(needs, call);
   const attempt = await begin(needs, call, demand.action);
-  const ticket = await enter(needs, attempt);
+  const ticket = await enterWithRoom(needs, attempt);
   for (let { account } = attempt; ; account = await releaseOnThrow(needs, ticket, attempt.present)) {
     const verdict = await releaseOnThrow(needs, ticket, () => judge(needs, { ...attempt, account }, ticket, demand, work));
     if (verdict.kind === 'done') return verdict.value;

@@ -4,6 +4,7 @@ import { ApiError, retrySeconds } from '../errors.js';
 import type { Log } from '../log.js';
 import type { HashingJob, HashingResult, HashingSetup, SigningJob } from '../../workers/protocol.js';
 import { Admissions } from './admissions.js';
+import { DrainRate } from './drain-rate.js';
 import { FairQueue } from './fair-queue.js';
 import { startThreads } from './threads.js';
 
@@ -27,6 +28,8 @@ export interface Hashing {
    * @throws ApiError OVERLOADED
    */
   admit(asker: Asker): void;
+  /** Gives that place back: the job will not come. Otherwise it lapses. */
+  dismiss(asker: Asker): void;
   /** A PHC string of argon2id at the cost set now. Fails like verify. */
   hash(plain: string, asker: Asker): Promise<string>;
   /** How long the threads are busy with what waits already, in ms. */
@@ -76,8 +79,6 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** Weight of the newest observation in a mean. */
-const NEWEST = 0.05;
 /** Jobs are admitted up to this share of the longest wait, since an estimate errs both ways. */
 const SHARE = 0.85;
 /** Jobs that a thread gets at a time while many wait: their messages and wake-ups are dear beside a hash. */
@@ -104,23 +105,20 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
   const memory = config.argon2MemoryKib * 1024 + THREAD_BYTES;
   const threads = startThreads<HashingJob[], HashingResult[]>({ worker: WORKER, threads: config.hashThreads, concurrency: 1, nice: NICENESS, setup, probe: [], memory, log, up: () => next() });
   const queue = new FairQueue<Waiting>();
-  const admitted = new Admissions<Asker>(ADMITTED_MS);
+  const admitted = new Admissions(ADMITTED_MS);
   let running = 0;
-  // A first guess (19 MiB, 2 passes take about 10 ms); the first runs correct it.
-  let meanRunMs = Math.max(0.5, (config.argon2MemoryKib * config.argon2Passes) / 4000);
-  // Between two jobs that leave a queue that is never empty: what all programs on the cores allow, not just the threads.
-  let drainMs = meanRunMs / config.hashThreads;
-  let lastDoneAt = 0;
+  // 19 MiB, 2 passes take about 10 ms.
+  const rate = new DrainRate(Math.max(0.5, (config.argon2MemoryKib * config.argon2Passes) / 4000), config.hashThreads);
   let tickedAt = performance.now();
   const times = { busy: 0, threads: 0 };
 
   // A thread that still starts gets no job that another could begin sooner.
   const size = (): number => threads.alive() || threads.size();
-  const waitMs = (ahead: number): number => ahead * drainMs;
-  const isFull = (): boolean => running >= size() && waitMs(queue.size + 1) > patience * SHARE;
+  /** Whether so many, with those that run, are more than can begin in time. */
+  const isTooMany = (jobs: number): boolean => jobs > size() && rate.waitMs(jobs - size()) > patience * SHARE;
   const overloaded = (reason: ShedReason): ApiError => {
     observe.shed(reason);
-    return new ApiError('OVERLOADED', { retryAfter: retrySeconds(waitMs(queue.size)) });
+    return new ApiError('OVERLOADED', { retryAfter: retrySeconds(rate.waitMs(queue.size)) });
   };
 
   // Nobody is there to read it, and nothing was refused for lack of threads.
@@ -135,7 +133,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       if (asker.gone?.aborted) return reject(unheard());
       const waiting: Waiting = { job, asker, since: performance.now(), resolve, reject };
       if (running < size() && queue.size === 0) return start([waiting]);
-      if (isFull()) {
+      if (isTooMany(running + queue.size + 1)) {
         const evicted = queue.evictHeaviest(queue.waitingOf(asker.network) + 1);
         if (!evicted) return reject(overloaded('full'));
         evicted.reject(overloaded('evicted'));
@@ -163,7 +161,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       const ranMs = (performance.now() - started) / batch.length;
       tick();
       running -= 1;
-      noteDone(ranMs, batch.length);
+      rate.done(batch.length, ranMs, queue.size, size());
       batch.forEach((waiting, i) => {
         const result = results[i]!;
         observe.ran(ranMs / 1000);
@@ -183,15 +181,6 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     } catch (error) {
       return jobs.length === 1 ? alone(error) : (await Promise.all(jobs.map((job) => threads.run([job]).catch(alone)))).flat();
     }
-  }
-
-  function noteDone(ranMs: number, jobs: number): void {
-    const now = performance.now();
-    meanRunMs += (ranMs - meanRunMs) * NEWEST;
-    // An empty queue says nothing of how fast it would drain, but a run bounds it.
-    const observed = queue.size > 0 && lastDoneAt > 0 ? (now - lastDoneAt) / jobs : meanRunMs / size();
-    drainMs += (Math.min(observed, 4 * meanRunMs) - drainMs) * NEWEST;
-    lastDoneAt = now;
   }
 
   function next(): void {
@@ -242,22 +231,24 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       return { ok: result.ok, renewed: result.renewed, token: result.token };
     },
     admit(asker) {
-      // A free thread takes one without a wait.
-      const ahead = queue.size + admitted.count() - (size() - running);
-      if (ahead >= 0 && waitMs(ahead + 1) > patience * SHARE && !queue.hasHeavier(queue.waitingOf(asker.network) + 1)) throw overloaded('full');
+      if (isTooMany(running + queue.size + admitted.count() + 1)) {
+        const own = queue.waitingOf(asker.network) + admitted.of(asker.network) + 1;
+        if (!queue.hasHeavier(own) && !admitted.hasHeavier(own)) throw overloaded('full');
+      }
       admitted.add(asker);
     },
+    dismiss: (asker) => admitted.delete(asker),
     async hash(plain, asker) {
       const result = await submit({ kind: 'hash', plain }, asker);
       if (result.kind !== 'hash') throw new Error('the hashing thread answered another question');
       return result.hash;
     },
-    backlogMs: () => waitMs(queue.size),
+    backlogMs: () => rate.waitMs(queue.size),
     resize(wanted, by) {
       const [lacking, free] = [(wanted - threads.size()) * memory, process.availableMemory()];
       if (lacking > free) throw new ApiError('INVALID_REQUEST', { errors: [{ path: '/threads', message: `must be less: so many need ${Math.ceil(lacking / MIB)} MiB more, and ${Math.floor(free / MIB)} MiB are free` }] });
       // The queue drains as much faster or slower as there are threads, but for those that share a core.
-      drainMs *= onCores(threads.size()) / onCores(wanted);
+      rate.scale(onCores(wanted) / onCores(threads.size()));
       tick();
       log.info({ by, from: threads.size(), to: wanted }, 'the hashing pool is resized');
       threads.resize(wanted);
@@ -267,7 +258,7 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       tick();
       return { ...times };
     },
-    state: () => ({ threads: threads.size(), alive: threads.alive(), ending: threads.ending(), running, waiting: queue.size, meanRunMs }),
+    state: () => ({ threads: threads.size(), alive: threads.alive(), ending: threads.ending(), running, waiting: queue.size, meanRunMs: rate.runMs }),
     async close() {
       clearTimeout(sweeping);
       for (const waiting of queue.sweep(() => true)) waiting.reject(new ApiError('UNAVAILABLE', { retryAfter: 1 }));
