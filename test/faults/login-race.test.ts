@@ -4,8 +4,8 @@ import { figure, scaled } from '../support/figures.js';
 import { startNodes } from '../support/nodes.js';
 import { verifiedGuesses, volley } from '../support/races.js';
 
-// Without delays, which would keep most of the guesses out of the race.
-const { nodes, account, needs } = await startNodes(t, 3, { LOGIN_DELAYS_S: '0' });
+// Without delays, which would keep most of the guesses out of the race, and with locks that outlast it: after one a guess is due again.
+const { nodes, account, needs } = await startNodes(t, 3, { LOGIN_DELAYS_S: '0', LOCKOUT_MINUTES: '15,30,60' });
 const LOGIN = '/api/auth/login';
 
 const GUESSES = scaled(500, 10_000);

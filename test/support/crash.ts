@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { issueCode } from '../../src/account/otp.js';
 import { createLog } from '../../src/log.js';
+import { marks } from '../../src/store/mysql.js';
 import { createRedis, type Redis } from '../../src/store/redis.js';
 import { loadScripts } from '../../src/store/scripts.js';
 import type { Account } from './accounts.js';
@@ -36,7 +37,7 @@ export interface Crashes {
 
 /** How long after the last restart everything must be out, in ms. */
 const PATIENCE_MS = 60_000;
-/** The kill comes at a random moment after a random number of replies, before the time of one more is over, in ms. */
+/** A kill that comes anywhere comes at a random moment after a random number of replies, before the time of one more is over, in ms. */
 const KILL_MS = 10;
 
 /** Kills a node amid batches of deletions, at random moments, and starts the next one in its place. */
@@ -75,10 +76,14 @@ export async function crashAmidDeletions(t: Teardown, { nodes, needs, account, s
       one.answered = answer?.status === 200;
       told += 1;
     });
-    // The first kill comes while codes are checked, the later ones anywhere.
-    const enough = kills === 0 ? 0 : Math.floor(Math.random() * batch.length);
-    while (told < enough) await sleep(1);
-    await sleep(kills === 0 ? 5 : Math.random() * KILL_MS);
+    // The first kill comes while codes are checked, every other as soon as a deletion shows, the rest anywhere.
+    if (kills % 2 === 1) {
+      while (told < batch.length && !(await isAnyDeleted(needs, batch)));
+    } else {
+      const enough = kills === 0 ? 0 : Math.floor(Math.random() * batch.length);
+      while (told < enough) await sleep(1);
+      await sleep(kills === 0 ? 5 : Math.random() * KILL_MS);
+    }
     await node.stop('SIGKILL');
     kills += 1;
     await Promise.all(answers);
@@ -87,6 +92,11 @@ export async function crashAmidDeletions(t: Teardown, { nodes, needs, account, s
   await readRows(needs, accounts);
   await readEvents(redis, channel, accounts);
   return { accounts, node, kills };
+}
+
+async function isAnyDeleted({ mysql }: Nodes['needs'], batch: Doomed[]): Promise<boolean> {
+  const rows = await mysql.rows(`SELECT id FROM users WHERE deleted_at IS NOT NULL AND id IN (${marks(batch.length)}) LIMIT 1`, batch.map(({ id }) => id));
+  return rows.length > 0;
 }
 
 async function readRows({ mysql }: Nodes['needs'], accounts: Doomed[]): Promise<void> {
