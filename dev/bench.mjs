@@ -34,7 +34,7 @@ async function bench() {
   const [name, args] = /^[a-z]+$/.test(first) ? [first, rest] : ['run', process.argv.slice(2)];
   const program = join(ROOT, `dist/bench/${name}.js`);
   if (!existsSync(program)) throw new Refusal(`There is no bench/${name}.ts.`);
-  // Nothing that the service keeps in Redis must outlive it, and on the one disk here Redis would wait for the commits of MySQL.
+  // What must outlive Redis is in MySQL too, and on the one disk here Redis would wait for the commits of MySQL.
   const services = await startServices(join(ROOT, '.local/bench'), { ...progress, redisOnDisk: false, fresh: true, bufferPool: BUFFER_POOL });
   const env = { ...process.env, ...services.programs, MYSQL_URL: services.mysqlUrl, REDIS_URL: services.redisUrl };
   const child = start(process.execPath, ['--enable-source-maps', program, ...args], { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] });

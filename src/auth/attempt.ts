@@ -52,27 +52,31 @@ export function demandRoom({ hashing, metrics }: Pick<Deps, 'hashing' | 'metrics
 }
 
 /**
- * Takes a ticket of the gate for an attempt that `demandRoom` let in: its place goes to others when the gate refuses it.
- * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
- */
-export function enterWithRoom(needs: AttemptNeeds & Pick<Deps, 'hashing'>, attempt: Attempt): Promise<Ticket> {
-  return enter(needs, attempt, () => needs.hashing.dismiss(attempt.call));
-}
-
-/**
  * Takes a ticket of the gate.
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
  */
-export async function enter({ config, keyring, gate, metrics, heldReplies }: AttemptNeeds, { account, stranger, email, source, reread, call }: Attempt, refused?: () => void): Promise<Ticket> {
+export async function enter({ config, keyring, gate, metrics, heldReplies }: AttemptNeeds, { account, stranger, email, source, reread, call }: Attempt): Promise<Ticket> {
   const isFamiliar = config.lockoutFamiliarSources && account?.familiar === true;
   const bucket = { identity: identityOf(keyring, email), source: isFamiliar ? sourceName(source) : null };
   const stored = account ? storedLock(account, isFamiliar) : (stranger ?? { ms: 0 });
   try {
     return await gate.enter(bucket, { ...stored, stands: async () => lockStands(await reread()) });
   } catch (error) {
-    refused?.();
     countRefusal(metrics, error);
     await heldReplies.hold(nextTick(call, performance.now()), call.gone);
+    throw error;
+  }
+}
+
+/**
+ * Takes a ticket of the gate for an attempt that `demandRoom` let in: when the gate refuses it, its place goes to others.
+ * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
+ */
+export async function enterWithRoom(needs: AttemptNeeds & Pick<Deps, 'hashing'>, attempt: Attempt): Promise<Ticket> {
+  try {
+    return await enter(needs, attempt);
+  } catch (error) {
+    needs.hashing.dismiss(attempt.call);
     throw error;
   }
 }
