@@ -73,11 +73,14 @@ export interface Reply<Status extends number = number, Said = unknown> extends A
 /** A value as JSON carries it: its dates are texts. */
 export type Json<T> = T extends Date ? string : T extends readonly (infer E)[] ? Json<E>[] : T extends object ? { -readonly [K in keyof T]: Json<T[K]> } : T;
 
-/** The headers of a reply that is JSON and says no more by headers: one object, so that it can be told. */
-export const JSON_HEADERS = Object.freeze({ 'Content-Type': 'application/json; charset=utf-8' });
+const JSON_HEADERS = Object.freeze({ 'Content-Type': 'application/json; charset=utf-8' });
 
-export const json = <const Status extends number, const T>(status: Status, body: T, extra?: Accompanying): Reply<Status, Json<T>> =>
-  extra ? { status, body: JSON.stringify(body), ...extra, headers: { ...JSON_HEADERS, ...extra.headers } } : { status, body: JSON.stringify(body), headers: JSON_HEADERS };
+export const json = <const Status extends number, const T>(status: Status, body: T, { headers, ...extra }: Accompanying = {}): Reply<Status, Json<T>> => ({
+  status,
+  body: JSON.stringify(body),
+  headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS,
+  ...extra,
+});
 
 /** A text, a stream or headers alone: what they say is the handler's word. */
 export const answer = <const Status extends number>(status: Status, rest: Omit<Reply, 'status' | typeof says>): Reply<Status, never> => ({ status, ...rest });

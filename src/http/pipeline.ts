@@ -4,7 +4,7 @@ import { ApiError, type ErrorCode } from '../errors.js';
 import type { Keyring } from '../keyring.js';
 import type { Log } from '../log.js';
 import { parseBody } from './body.js';
-import { JSON_HEADERS, type Call, type Principal, type Reply } from './call.js';
+import type { Call, Principal, Reply } from './call.js';
 import { clientAddresses } from './client.js';
 import { COOKIES } from './cookies.js';
 import { createCors } from './cors.js';
@@ -75,7 +75,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
   const cors = createCors(config.corsOrigins);
   /** What replies say beside their own headers, by what they grant. */
   const blocks = new Map(cors.grants.map((granted) => [granted, headerBlock({ ...always, ...granted })]));
-  const isUsual = (headers: Reply['headers']): boolean => headers === JSON_HEADERS || !Object.keys(headers ?? {}).some((name) => name in always);
+  const isUsual = (headers: Reply['headers'] = {}): boolean => !Object.keys(headers).some((name) => name in always);
 
   async function run(incoming: Incoming, bound: Bound<Needs>, params: Call['params']): Promise<Reply> {
     const { row } = bound;
