@@ -50,8 +50,12 @@ export interface ErrorExtras {
   permanentDeletionAt?: string;
 }
 
-/** An error that a client may see, named by its code (RFC 9457 fields come from the catalogue). */
+/** An error that a client may see, named by its code (RFC 9457 fields come from the catalogue). Without a stack trace: what went wrong inside is its cause. */
 export class ApiError extends Error {
+  static {
+    this.prototype.name = 'ApiError';
+  }
+
   constructor(
     readonly code: ErrorCode,
     readonly extras: ErrorExtras = {},
@@ -59,8 +63,11 @@ export class ApiError extends Error {
     /** Set-Cookie values that go with the reply. */
     readonly cookies: string[] = [],
   ) {
+    // A refusal is an answer, and a trace would cost more than all else that a refusal takes.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(code, options);
-    this.name = 'ApiError';
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 
