@@ -38,13 +38,23 @@ export interface Attempt {
   detail?: Record<string, unknown>;
 }
 
+type RoomNeeds = Pick<Deps, 'hashing' | 'metrics'>;
+
 /**
  * Refuses a login that the hashing threads could not take in time, before anything is spent on it.
  * @throws ApiError OVERLOADED
  */
-export function demandRoom({ hashing, metrics }: Pick<Deps, 'hashing' | 'metrics'>, call: Call): void {
+export const demandRoom = ({ hashing, metrics }: RoomNeeds, call: Call): void => counted(metrics, () => hashing.demand(call));
+
+/**
+ * Refuses it too, or keeps a place for it.
+ * @throws ApiError OVERLOADED
+ */
+export const takeRoom = ({ hashing, metrics }: RoomNeeds, call: Call): void => counted(metrics, () => hashing.admit(call));
+
+function counted(metrics: Deps['metrics'], work: () => void): void {
   try {
-    hashing.admit(call);
+    work();
   } catch (error) {
     countRefusal(metrics, error);
     throw error;
@@ -69,7 +79,7 @@ export async function enter({ config, keyring, gate, metrics, heldReplies }: Att
 }
 
 /**
- * Takes a ticket of the gate for an attempt that `demandRoom` let in: when the gate refuses it, its place goes to others.
+ * Takes a ticket of the gate for an attempt that `takeRoom` let in: when the gate refuses it, its place goes to others.
  * @throws ApiError ACCOUNT_LOCKED, LOGIN_THROTTLED, UNAVAILABLE
  */
 export async function enterWithRoom(needs: AttemptNeeds & Pick<Deps, 'hashing'>, attempt: Attempt): Promise<Ticket> {

@@ -6,7 +6,7 @@ import { json, type Call, type Reply } from '../http/call.js';
 import { seconds } from '../http/fields.js';
 import type { Tx } from '../store/mysql.js';
 import { renewPasswordHash, type LoginAccount, type LoginQuery, type Seen } from '../store/login-accounts.js';
-import { demandRoom, enterWithRoom, fail, releaseOnThrow, type Attempt } from './attempt.js';
+import { demandRoom, enterWithRoom, fail, releaseOnThrow, takeRoom, type Attempt } from './attempt.js';
 import { challenge } from './challenge.js';
 import { identityHash, sourceOf } from './identity.js';
 import type { Ticket } from './gate.js';
@@ -46,9 +46,10 @@ export const login = endpoint({
   body,
   replies: { 200: SignedIn },
   errors: ['INVALID_CREDENTIALS', 'ACCOUNT_LOCKED', 'LOGIN_THROTTLED', 'ACCOUNT_DELETED', 'ACCOUNT_INACTIVE', 'OVERLOADED'],
+  before: demandRoom,
   handle: async (needs: LoginNeeds, call) => {
     const { email, password, deviceName } = call.body;
-    demandRoom(needs, call);
+    takeRoom(needs, call);
     const attempt = await begin(needs, call, email);
     const ticket = await enterWithRoom(needs, attempt);
     for (let { account } = attempt; ; account = await attempt.reread()) {

@@ -4,7 +4,7 @@ import type { UserCall } from '../http/call.js';
 import type { LoginAccount } from '../store/login-accounts.js';
 import type { Tx } from '../store/mysql.js';
 import { lockActive } from '../store/users.js';
-import { demandRoom, enterWithRoom, fail, releaseOnThrow, type Attempt, type AttemptNeeds } from './attempt.js';
+import { enterWithRoom, fail, releaseOnThrow, takeRoom, type Attempt, type AttemptNeeds } from './attempt.js';
 import type { Ticket } from './gate.js';
 import { sourceOf } from './identity.js';
 
@@ -37,7 +37,7 @@ type Verdict<T> = { kind: 'done'; value: T } | { kind: 'changed' } | { kind: 'wr
  * @throws ApiError UNAUTHENTICATED when the account ended meanwhile, those of the lists above, those of `work`
  */
 export async function prove<T extends object, Prepared = undefined>(needs: ProofNeeds, call: UserCall, demand: Demand<Prepared>, work: Work<T, Prepared>): Promise<T> {
-  if (demand.password !== null) demandRoom(needs, call);
+  if (demand.password !== null) takeRoom(needs, call);
   const attempt = await begin(needs, call, demand.action);
   const ticket = await enterWithRoom(needs, attempt);
   for (let { account } = attempt; ; account = await releaseOnThrow(needs, ticket, attempt.present)) {

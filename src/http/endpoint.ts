@@ -46,8 +46,10 @@ export interface Endpoint<Needs> extends Words {
   bareInCookieMode: boolean;
   reads: Reads;
   replies: Replies;
-  /** Codes that `handle` may throw; the pipeline adds those that the row's columns imply. */
+  /** Codes that `before` and `handle` may throw; the pipeline adds those that the row's columns imply. */
   errors: readonly ErrorCode[];
+  /** Refuses a call whatever its body says, before that is read. */
+  before: ((needs: Needs, call: Call) => void) | null;
   handle: (needs: Needs, call: never) => Promise<Reply>;
 }
 
@@ -68,7 +70,7 @@ interface Declaration<B, Q, P extends string, R> extends Words {
 
 type MaybeSchema = TSchema | undefined;
 
-const declared = ({ tag, summary, description, body, query, params, bareInCookieMode, reads, replies, errors }: Declaration<MaybeSchema, MaybeSchema, string, Replies>): Omit<Endpoint<never>, 'handle'> => ({
+const declared = ({ tag, summary, description, body, query, params, bareInCookieMode, reads, replies, errors }: Declaration<MaybeSchema, MaybeSchema, string, Replies>): Omit<Endpoint<never>, 'before' | 'handle'> => ({
   ...{ tag, summary, replies, errors },
   ...(description === undefined ? {} : { description }),
   body: body ?? null,
@@ -80,16 +82,16 @@ const declared = ({ tag, summary, description, body, query, params, bareInCookie
 
 /** An endpoint that anyone may call. */
 export function endpoint<Needs, const R extends Replies, B extends MaybeSchema = undefined, Q extends MaybeSchema = undefined, P extends string = string>(
-  spec: Omit<Declaration<B, Q, P, R>, 'reads'> & { handle: (needs: Needs, call: Call<Value<B, undefined>, Value<Q, Record<string, string>>, Record<P, string>>) => Promise<Answered<R>> },
+  spec: Omit<Declaration<B, Q, P, R>, 'reads'> & { before?: Endpoint<Needs>['before']; handle: (needs: Needs, call: Call<Value<B, undefined>, Value<Q, Record<string, string>>, Record<P, string>>) => Promise<Answered<R>> },
 ): Endpoint<Needs> {
-  return { ...declared(spec), handle: spec.handle };
+  return { ...declared(spec), before: spec.before ?? null, handle: spec.handle };
 }
 
 /** An endpoint of rows whose caller is a signed-in user. */
 export function userEndpoint<Needs, const R extends Replies, B extends MaybeSchema = undefined, Q extends MaybeSchema = undefined, P extends string = string>(
   spec: Omit<Declaration<B, Q, P, R>, 'bareInCookieMode'> & { handle: (needs: Needs, call: UserCall<Value<B, undefined>, Value<Q, Record<string, string>>, Record<P, string>>) => Promise<Answered<R>> },
 ): Endpoint<Needs> {
-  return { ...declared(spec), handle: spec.handle };
+  return { ...declared(spec), before: null, handle: spec.handle };
 }
 
 /** A shape in full. */

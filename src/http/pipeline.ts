@@ -45,7 +45,7 @@ interface Bound<Needs> {
   declared: ReadonlySet<ErrorCode>;
 }
 
-/** The steps that every request takes, in this order: route → read → authenticate → csrf → limit → validate → handle. */
+/** The steps that every request takes, in this order: route → read → authenticate → csrf → limit → before → validate → handle. */
 export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options: PipelineOptions): Answering {
   const { config, log, guards } = options;
   const table = new Map<string, Map<string, Bound<Needs>>>();
@@ -88,6 +88,7 @@ export function createPipeline<Needs>(rows: Row<Needs>[], needs: Needs, options:
     if (row.limit !== null) await guards.limit(row.limit, call);
     if (bound.fitsParams && !bound.fitsParams(params)) throw new ApiError('NOT_FOUND');
     if (bound.checkQuery) bound.checkQuery(call.query);
+    row.endpoint.before?.(needs, call);
     if (bound.checkBody && !(row.endpoint.bareInCookieMode && call.delivery === 'cookie')) {
       call.body = parseBody(incoming.body, call.headers.get('content-type'));
       bound.checkBody(call.body);

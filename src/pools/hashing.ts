@@ -23,10 +23,11 @@ export interface Hashing {
    */
   verify(hash: string | null, plain: string, asker: Asker, token?: SigningJob | null): Promise<{ ok: boolean; renewed: string | null; token: string | null }>;
   /**
-   * Says early what `verify` would say of a full queue, before anything is spent on the login, and keeps a place
-   * for the same asker's job, which is to come within moments.
+   * Says early what `verify` would say of a full queue, before anything is spent on the login.
    * @throws ApiError OVERLOADED
    */
+  demand(asker: Asker): void;
+  /** Demands room and keeps a place for the same asker's job, which is to come within moments. */
   admit(asker: Asker): void;
   /** Gives that place back: the job will not come. Otherwise it lapses. */
   dismiss(asker: Asker): void;
@@ -143,6 +144,12 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
     });
   }
 
+  function demand({ network }: Asker): void {
+    if (!isTooMany(running + queue.size + admitted.count() + 1)) return;
+    const own = queue.waitingOf(network) + admitted.of(network) + 1;
+    if (!queue.hasHeavier(own) && !admitted.hasHeavier(own)) throw overloaded('full');
+  }
+
   /** Keeps the clocks of `times`: before anything that they depend on changes. */
   function tick(): void {
     const now = performance.now();
@@ -230,11 +237,9 @@ export function createHashing(config: Pick<Config, 'hashThreads' | 'hashQueueMs'
       if (result.kind !== 'verify') throw new Error('the hashing thread answered another question');
       return { ok: result.ok, renewed: result.renewed, token: result.token };
     },
+    demand,
     admit(asker) {
-      if (isTooMany(running + queue.size + admitted.count() + 1)) {
-        const own = queue.waitingOf(asker.network) + admitted.of(asker.network) + 1;
-        if (!queue.hasHeavier(own) && !admitted.hasHeavier(own)) throw overloaded('full');
-      }
+      demand(asker);
       admitted.add(asker);
     },
     dismiss: (asker) => admitted.delete(asker),

@@ -52,8 +52,8 @@ t.test('a build that prints passwords, and stores codes and tokens as they are, 
   const main = brokenBuild(
     t,
     'dist/src/auth/login.js',
-    'demandRoom(needs, call);',
-    'demandRoom(needs, call); console.log(JSON.stringify(call.body));',
+    'takeRoom(needs, call);',
+    'takeRoom(needs, call); console.log(JSON.stringify(call.body));',
     ['dist/src/account/otp.js', "keyring.mac('otp', 'code', use, holder.id ?? '', code).toString('base64url')", 'code'],
     ['dist/src/account/mailed-token.js', 'sha256(token)', 'Buffer.from(token.slice(0, 32))'],
   );

@@ -235,3 +235,12 @@ t.test('logins beyond what the threads can take are refused at once, and told wh
   }
   t.same([...new Set(answers.map(codeOf))].sort(), ['INVALID_CREDENTIALS', 'OVERLOADED']);
 });
+
+t.test('while the threads are full nothing is read of a login, not even whether its body is one', async (t) => {
+  const small = await startApp(t, { HASH_THREADS: '1', HASH_QUEUE_MS: '1', ARGON2_MEMORY_KIB: '131072', ARGON2_PASSES: '4' });
+  const from = small.client({ ip: '198.51.100.9' });
+  const busy = small.app.needs.hashing.hash('takes a while', { network: '198.51.100.9' });
+  t.equal(codeOf(await from.request('POST', '/api/auth/login', { body: {} })), 'OVERLOADED');
+  await busy;
+  t.equal(codeOf(await from.request('POST', '/api/auth/login', { body: {} })), 'INVALID_REQUEST');
+});

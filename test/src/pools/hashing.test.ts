@@ -66,8 +66,10 @@ t.test('a token is signed for the right password alone', async (t) => {
 t.test('a full queue is seen before anything is spent, and a quiet source still finds room', async (t) => {
   const pool = hashing(t, { hashQueueMs: 150 });
   const work = Array.from({ length: 100 }, () => pool.hash('x', { network: 'busy' }));
-  t.throws(() => pool.admit({ network: 'busy' }), { code: 'OVERLOADED' });
-  t.doesNotThrow(() => pool.admit({ network: 'quiet' }));
+  for (const ask of ['demand', 'admit'] as const) {
+    t.throws(() => pool[ask]({ network: 'busy' }), { code: 'OVERLOADED' });
+    t.doesNotThrow(() => pool[ask]({ network: 'quiet' }));
+  }
   await outcomes(work);
   t.doesNotThrow(() => pool.admit({ network: 'busy' }));
 });
