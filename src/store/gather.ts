@@ -3,6 +3,8 @@ import { ApiError } from '../errors.js';
 export interface GatherOptions {
   /** Items of one batch at most. */
   most: number;
+  /** With so many a batch does not wait for more; `most` unless told. */
+  enough?: number;
   /** Batches under way at most: what comes meanwhile waits for the next, so that load makes batches larger, not more. */
   lanes?: number;
   /** Told how many items each batch has, before it is worked on. */
@@ -22,7 +24,7 @@ const TURNS_MS = 1;
  * linger, are worked on together, in the order they came. `work` answers each item by its position. When it throws, each item is tried alone, so that one
  * that cannot be done fails its own caller only; while a store is away (UNAVAILABLE) all of the batch fail at once.
  */
-export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, lanes = Infinity, onBatch, lingerMs = () => 0 }: GatherOptions): (item: In) => Promise<Out> {
+export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, enough = most, lanes = Infinity, onBatch, lingerMs = () => 0 }: GatherOptions): (item: In) => Promise<Out> {
   interface Waiting {
     item: In;
     since: number;
@@ -94,7 +96,7 @@ export function gather<In, Out>(work: (items: In[]) => Promise<Out[]>, { most, l
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, since: performance.now(), resolve, reject });
-      if (waiting.length >= most && underWay < lanes) start();
+      if (waiting.length >= enough && underWay < lanes) start();
       else if (!planned && underWay < lanes) plan();
     });
 }

@@ -93,6 +93,13 @@ t.test('while the lanes are taken items wait and go together, in the order they 
   t.same(batches, [[1], [2, 3, 4], [5]]);
 });
 
+t.test('a batch that has enough starts at once, and takes along what piled up while no lane was free', async (t) => {
+  const { batches, work } = doubler();
+  const ask = gather(work, { most: 5, enough: 2, lanes: 1 });
+  t.same(await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(ask)), [2, 4, 6, 8, 10, 12, 14, 16]);
+  t.same(batches, [[1, 2], [3, 4, 5, 6, 7], [8]]);
+});
+
 t.test('reads of one key within a turn are one read, and a key that is not found is null', async (t) => {
   const loads: string[][] = [];
   const read = coalesce((keys: string[]) => {
