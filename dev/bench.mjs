@@ -35,7 +35,7 @@ async function bench() {
   const program = join(ROOT, `dist/bench/${name}.js`);
   if (!existsSync(program)) throw new Refusal(`There is no bench/${name}.ts.`);
   // What must outlive Redis is in MySQL too, and on the one disk here Redis would wait for the commits of MySQL.
-  const services = await startServices(join(ROOT, '.local/bench'), { ...progress, redisOnDisk: false, fresh: true, bufferPool: BUFFER_POOL });
+  const services = await startServices(join(ROOT, '.local/bench'), { ...progress, redisOnDisk: false, fresh: true, preferred: true, bufferPool: BUFFER_POOL });
   const env = { ...process.env, ...services.programs, MYSQL_URL: services.mysqlUrl, REDIS_URL: services.redisUrl };
   const child = start(process.execPath, ['--enable-source-maps', program, ...args], { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] });
   return new Promise((resolve, reject) => {

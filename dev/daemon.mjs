@@ -3,7 +3,7 @@
  * own death without blocking), its identity to a record, and it counts as ready
  * when its own log says so. Nobody else's server can be mistaken for it.
  */
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { end, start } from './child.mjs';
@@ -62,6 +62,20 @@ export async function startDaemon({ home, name, command, args, cwd, env, isReady
     await sleep(20);
   }
   return { pid: /** @type {number} */ (child.pid), ended, stop: () => end(child) };
+}
+
+/**
+ * Has the scheduler prefer a server to the programs of other sessions (autogroups, see sched(7)). It shares the cores
+ * out by session, so that the niceness of hashing threads means nothing to servers outside the service's own, and a
+ * server that needs little waits for up to a second while those threads keep all cores busy.
+ * @param {number} pid
+ */
+export function prefer(pid) {
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, '-20');
+  } catch {
+    // Not root, or no such scheduling: then it has to wait with the others.
+  }
 }
 
 /**

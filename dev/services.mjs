@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { installCommand, installPackages, mayInstall } from './apt.mjs';
 import { claim, release } from './claim.mjs';
-import { reap } from './daemon.mjs';
+import { prefer, reap } from './daemon.mjs';
 import { startMysql } from './mysql.mjs';
 import { findProgram, titleOf, tooOld } from './programs.mjs';
 import { startRedis } from './redis.mjs';
@@ -39,10 +39,11 @@ const plainSteps = (say) => (name, _doing, work) => work((done) => say(`${name}:
  * @param {boolean} [how.durable] false: fast, and a crash of the machine loses data
  * @param {boolean} [how.redisOnDisk] false: a restart of Redis forgets, whatever `durable` says
  * @param {boolean} [how.fresh] start with empty data
+ * @param {boolean} [how.preferred] the scheduler prefers the servers to the programs that use them, where that may be asked for
  * @param {string} [how.bufferPool] memory that MySQL keeps pages in, such as 2G
  * @returns {Promise<Services>}
  */
-export async function startServices(dir, { say, step = plainSteps(say), durable = true, redisOnDisk = true, fresh = false, bufferPool }) {
+export async function startServices(dir, { say, step = plainSteps(say), durable = true, redisOnDisk = true, fresh = false, preferred = false, bufferPool }) {
   const home = resolve(dir);
   const inUse = join(home, 'in-use.json');
   const holder = claim(inUse);
@@ -78,6 +79,7 @@ export async function startServices(dir, { say, step = plainSteps(say), durable 
     return step(kind, `starting ${titleOf(program)}`, async (tell) => {
       const daemon = await open(program);
       started.push(daemon);
+      if (preferred) prefer(daemon.pid);
       titles.push(titleOf(program));
       tell(`${titleOf(program)} on ${new URL(daemon.url).host}`);
       return daemon.url;
