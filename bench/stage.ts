@@ -57,7 +57,7 @@ export interface Seeded {
   accounts: number;
 }
 
-const CONNECTIONS = 64;
+const CONNECTIONS = 128;
 const LOGINS_PER_THREAD = 32;
 const ACCOUNTS = 20_000;
 /** Accounts whose profiles or sessions are read in turn. */
