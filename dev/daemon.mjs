@@ -67,7 +67,7 @@ export async function startDaemon({ home, name, command, args, cwd, env, isReady
 /**
  * Has the scheduler prefer a server to the programs of other sessions (autogroups, see sched(7)). It shares the cores
  * out by session, so that the niceness of hashing threads means nothing to servers outside the service's own, and a
- * server that needs little waits for up to a second while those threads keep all cores busy.
+ * server that needs little waits for a tenth of a second and more while those threads keep all cores busy.
  * @param {number} pid
  */
 export function prefer(pid) {
