@@ -50,6 +50,21 @@ t.test('told to stop under load, a node answers every request it accepted, says 
   t.ok(outcomes.includes('closing'), 'replies said close');
 });
 
+t.test('told to stop while logins and refreshes share statements, a node finishes each of them', { timeout: 90_000 }, async (t) => {
+  const { nodes, account } = await startNodes(t, 1, { HASH_THREADS: '1' });
+  const node = nodes[0]!;
+  const { email, password } = await account();
+  const tokens = await Promise.all(Array.from({ length: 10 }, async () => (await node.client().login(email, password)).body['refreshToken']));
+  const logins = Array.from({ length: 20 }, () => node.client().login(email, password));
+  await Promise.race(logins);
+  const refreshes = tokens.map((token) => node.client().refresh(token));
+  await Promise.race(refreshes);
+  const ended = node.stop('SIGTERM');
+  const statuses = (await Promise.all([...logins, ...refreshes])).map(({ status }) => status);
+  t.same(statuses, statuses.map(() => 200));
+  t.equal(await ended, 0);
+});
+
 t.test('while a node stops it is alive but not ready', async (t) => {
   const { nodes, account } = await startNodes(t, 1);
   const node = nodes[0]!;
