@@ -4,7 +4,7 @@ import { padded } from './mysql.js';
 /**
  * Statements under way for one kind of read: the server works on one while the next fills and those before are written
  * out. A statement goes as soon as it has ENOUGH keys, or service and server would wait for each other; what piled up
- * meanwhile goes along, since a key among 64 costs the server half of what it costs among 16.
+ * meanwhile goes along, since a key among 64 costs the server a third less than among 16.
  */
 const LANES = 3;
 const ENOUGH = 16;
